@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Carries out a plan: see the theory of operation at the top of enter.c. */
+
+#include <netinet/in.h>
+
+#include "bailey/gap.h"
+#include "bailey/plan.h"
+
+/* Everything of a run that is not policy. fds are borrowed, -EBADF where there is none. */
+typedef struct RunOptions {
+        bool strict;         /* any gap not in accepted_gaps is a refusal */
+        GapSet accepted_gaps;
+        int broker_socket;   /* connected AF_UNIX SOCK_SEQPACKET, before any namespace is entered */
+        int broker_token;    /* fd to read the hand-over token from: 64 hex digits, an end of file or a newline after it */
+        struct in_addr listen_address; /* 127.0.0.0/8, network byte order */
+        uint16_t listen_port;          /* 1…65535 */
+        int report;          /* gets one JSON line before exec; a unix socket also gets the fds it names */
+        int console_socket;  /* gets the master of the terminal opened inside */
+} RunOptions;
+
+/* What became of a run. */
+typedef struct RunResult {
+        int status;            /* exit code for bailey: the command's own, or 128 + signal */
+        bool started;          /* false: set-up failed, nothing was run, and the error has been printed */
+        GapSet gaps;           /* not enforced in this run */
+        int landlock_abi;      /* 0 = none */
+        bool isolated;         /* namespaces and new root */
+        unsigned survivors;    /* processes that outlived the command and were killed */
+} RunResult;
+
+/* Runs the plan to its end. 0 with *ret filled when the command ran; else a negative errno after one line that says which
+ * step failed, with what, and what to do. Signals are handled by this call as long as it runs. */
+int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret);

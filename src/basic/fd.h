@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "basic/macro.h"
+
+/* Closes fd if it is one, keeps errno, returns -EBADF: fd = safe_close(fd). */
+int safe_close(int fd);
+
+static inline void closep(int *fd) {
+        *fd = safe_close(*fd);
+}
+#define _cleanup_close_ _cleanup_(closep)
+
+/* Closes every fd from `first` up except those in keep[] (sorted or not). Returns 0 or a negative errno. */
+int fd_close_all_except(int first, const int *keep, size_t n_keep);
+
+/* Sets or clears O_NONBLOCK / FD_CLOEXEC. */
+int fd_nonblock(int fd, bool on);
+int fd_cloexec(int fd, bool on);
+
+/* A memfd with `data` in it, sealed against every change, offset 0. For secrets: never swapped to a path, never truncated. */
+int memfd_new_sealed(const char *name, const void *data, size_t size);
+
+/* Sends one datagram or some stream bytes with up to 16 fds over a unix socket. Returns bytes sent or a negative errno. */
+ssize_t send_fds(int sock, const void *data, size_t size, const int *fds, size_t n_fds);
+
+/* Receives with fds (all O_CLOEXEC). *ret_n_fds fds are the caller's to close. A message or fd list that was cut
+ * (MSG_TRUNC, MSG_CTRUNC) is -EMSGSIZE and leaves no fd open. 0 = end of file. */
+ssize_t recv_fds(int sock, void *data, size_t size, int *ret_fds, size_t max_fds, size_t *ret_n_fds);

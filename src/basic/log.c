@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "basic/log.h"
+#include "basic/text.h"
+
+static const char *program = "errand";
+static LogLevel max_level = LOG_LEVEL_INFO;
+static bool to_journal;
+
+void log_setup(const char *name, LogLevel max) {
+        program = name;
+        max_level = max;
+        to_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void log_set_max_level(LogLevel max) {
+        max_level = max;
+}
+
+static void log_valist(LogLevel level, const char *format, va_list ap) {
+        /* The field's syslog priorities, in the order of LogLevel. */
+        static const char *const priority[_LOG_LEVEL_MAX] = {"<3>", "<4>", "<6>", "<7>"};
+        static const char *const word[_LOG_LEVEL_MAX] = {"", "warning: ", "", ""};
+        _cleanup_free_ char *text = NULL, *clean = NULL, *line = NULL;
+
+        if (level > max_level)
+                return;
+        if (vasprintf(&text, format, ap) < 0)
+                return;
+        clean = string_escape_control(text);
+        if (!clean)
+                return;
+        int n = asprintf(&line, "%s%s: %s%s\n", to_journal ? priority[level] : "", program, word[level], clean);
+        if (n < 0)
+                return;
+        /* One write a line: lines of two processes on one stderr do not mix. */
+        (void) !write(STDERR_FILENO, line, (size_t) n);
+}
+
+void log_line(LogLevel level, const char *format, ...) {
+        int saved = errno;
+        va_list ap;
+
+        va_start(ap, format);
+        log_valist(level, format, ap);
+        va_end(ap);
+        errno = saved;
+}
+
+int log_errno(LogLevel level, int error, const char *format, ...) {
+        va_list ap;
+
+        if (error < 0)
+                error = -error;
+        errno = error;
+        va_start(ap, format);
+        log_valist(level, format, ap);
+        va_end(ap);
+        errno = error;
+        return -error;
+}

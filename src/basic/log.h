@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "basic/macro.h"
+
+/* One line to stderr, prefixed by the program's name ("bailey: …"), with control characters escaped so that no name that
+ * came from outside can forge a line. When stderr is the journal's (JOURNAL_STREAM is set) a "<N>" priority is put
+ * before it. Library code returns errors; programs log them once. */
+
+typedef enum LogLevel {
+        LOG_LEVEL_ERROR,
+        LOG_LEVEL_WARNING,
+        LOG_LEVEL_INFO,
+        LOG_LEVEL_DEBUG,
+        _LOG_LEVEL_MAX,
+        _LOG_LEVEL_INVALID = -EINVAL,
+} LogLevel;
+
+/* name is kept, not copied. */
+void log_setup(const char *name, LogLevel max);
+void log_set_max_level(LogLevel max);
+
+void log_line(LogLevel level, const char *format, ...) _printf_(2, 3);
+
+/* Logs with errno set from `error` (so %m is its text) and returns -|error|. */
+int log_errno(LogLevel level, int error, const char *format, ...) _printf_(3, 4);
+
+#define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_info(...) log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
+#define log_error_errno(error, ...) log_errno(LOG_LEVEL_ERROR, error, __VA_ARGS__)
+#define log_warning_errno(error, ...) log_errno(LOG_LEVEL_WARNING, error, __VA_ARGS__)
+#define log_oom() log_errno(LOG_LEVEL_ERROR, ENOMEM, "Out of memory")

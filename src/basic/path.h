@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "basic/macro.h"
+
+/* Collapses "//", "." and ".." by text alone; ".." at the root stays at the root. s must be absolute (-EINVAL), and the
+ * result shorter than PATH_MAX (-ENAMETOOLONG). *ret is the caller's to free. */
+int path_collapse(const char *s, char **ret);
+
+/* base + "/" + relative, collapsed. An absolute `relative` is -EINVAL; one that climbs out of base is -EXDEV. */
+int path_join_beneath(const char *base, const char *relative, char **ret);
+
+/* For collapsed paths: path == dir or lies below it. */
+bool path_beneath(const char *path, const char *dir);
+
+/* Components of a collapsed path; 0 for "/". */
+unsigned path_depth(const char *path);
+
+/* The directory part of a collapsed path ("/" for "/x"). NULL when out of memory. */
+char *path_parent(const char *path);

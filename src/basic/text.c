@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/text.h"
+#include "basic/utf8.h"
+
+bool ascii_case_equal(const char *a, size_t a_size, const char *b) {
+        size_t b_size = strlen(b);
+
+        if (a_size != b_size)
+                return false;
+        for (size_t i = 0; i < a_size; i++)
+                if (ascii_lower(a[i]) != ascii_lower(b[i]))
+                        return false;
+        return true;
+}
+
+char *string_escape_control(const char *s) {
+        static const char hex[] = "0123456789abcdef";
+        const unsigned char *in = (const unsigned char *) s;
+        const unsigned char *end = in + strlen(s);
+        char *out = malloc((size_t) (end - in) * 4 + 1), *p = out;
+
+        if (!out)
+                return NULL;
+        while (in < end) {
+                size_t n = utf8_sequence(in, (size_t) (end - in));
+                bool c1 = n == 2 && in[0] == 0xc2 && in[1] < 0xa0;
+
+                if (*in == '\n' || *in == '\t') {
+                        *p++ = '\\';
+                        *p++ = *in++ == '\n' ? 'n' : 't';
+                } else if (n == 0 || c1 || *in < 0x20 || *in == 0x7f) {
+                        for (size_t i = 0, k = n ? n : 1; i < k; i++, in++) {
+                                *p++ = '\\';
+                                *p++ = 'x';
+                                *p++ = hex[*in >> 4];
+                                *p++ = hex[*in & 15];
+                        }
+                } else {
+                        memcpy(p, in, n);
+                        p += n;
+                        in += n;
+                }
+        }
+        *p = 0;
+        return out;
+}
+
+bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size) {
+        volatile unsigned char difference = 0;
+
+        if (a_size != b_size)
+                return false;
+        for (size_t i = 0; i < a_size; i++)
+                difference |= (unsigned char) (a[i] ^ b[i]);
+        return difference == 0;
+}
+
+unsigned string_distance(const char *a, const char *b) {
+        size_t n = MIN(strlen(a), (size_t) 64), m = MIN(strlen(b), (size_t) 64);
+        unsigned row[65];
+
+        for (size_t j = 0; j <= m; j++)
+                row[j] = (unsigned) j;
+        for (size_t i = 1; i <= n; i++) {
+                unsigned diagonal = row[0];
+                row[0] = (unsigned) i;
+                for (size_t j = 1; j <= m; j++) {
+                        unsigned change = diagonal + (a[i - 1] != b[j - 1]);
+                        diagonal = row[j];
+                        row[j] = MIN(change, MIN(row[j], row[j - 1]) + 1);
+                }
+        }
+        return row[m];
+}
+
+char **strv_free(char **list) {
+        for (char **s = list; s && *s; s++)
+                free(*s);
+        free(list);
+        return NULL;
+}
+
+size_t strv_length(char *const *list) {
+        size_t n = 0;
+        while (list && list[n])
+                n++;
+        return n;
+}
+
+bool strv_contains(char *const *list, const char *s) {
+        for (; list && *list; list++)
+                if (streq(*list, s))
+                        return true;
+        return false;
+}
+
+int strv_consume(char ***list, char *s) {
+        if (!s)
+                return -ENOMEM;
+        size_t n = strv_length(*list);
+        char **grown = reallocarray(*list, n + 2, sizeof(char *));
+        if (!grown) {
+                free(s);
+                return -ENOMEM;
+        }
+        grown[n] = s;
+        grown[n + 1] = NULL;
+        *list = grown;
+        return 0;
+}
+
+int strv_extend(char ***list, const char *s) {
+        return strv_consume(list, strdup(s));
+}

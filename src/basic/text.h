@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "basic/macro.h"
+
+static inline bool streq(const char *a, const char *b) {
+        return strcmp(a, b) == 0;
+}
+static inline bool streq_ptr(const char *a, const char *b) {
+        return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The rest of s after prefix, or NULL. */
+static inline const char *startswith(const char *s, const char *prefix) {
+        size_t n = strlen(prefix);
+        return strncmp(s, prefix, n) == 0 ? s + n : NULL;
+}
+static inline const char *endswith(const char *s, const char *suffix) {
+        size_t n = strlen(s), m = strlen(suffix);
+        return m <= n && memcmp(s + n - m, suffix, m) == 0 ? s + n - m : NULL;
+}
+
+/* ASCII only, whatever the locale. */
+static inline char ascii_lower(char c) {
+        return c >= 'A' && c <= 'Z' ? (char) (c + ('a' - 'A')) : c;
+}
+static inline bool ascii_digit(char c) {
+        return c >= '0' && c <= '9';
+}
+static inline bool ascii_alpha(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool ascii_case_equal(const char *a, size_t a_size, const char *b);
+
+/* C0, DEL, C1 and invalid UTF-8 become \xNN, so that text from outside cannot move a terminal's cursor or forge a line.
+ * A tab becomes \t, a newline \n, a backslash stays. NULL when out of memory. */
+char *string_escape_control(const char *s);
+
+/* Constant-time comparison of two secrets whose lengths are not secret. */
+bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size);
+
+/* Levenshtein distance, for "did you mean"; at most 64 bytes of each are looked at. */
+unsigned string_distance(const char *a, const char *b);
+
+/* A NULL-terminated list of strings that grows. All of it is the list's; strv_free(list) → NULL. */
+char **strv_free(char **list);
+static inline void strv_freep(char ***list) {
+        *list = strv_free(*list);
+}
+#define _cleanup_strv_free_ _cleanup_(strv_freep)
+size_t strv_length(char *const *list);
+bool strv_contains(char *const *list, const char *s);
+int strv_extend(char ***list, const char *s);
+/* Takes s always: on failure it is freed. */
+int strv_consume(char ***list, char *s);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/io.h"
+#include "basic/json-writer.h"
+#include "basic/parse.h"
+#include "basic/path.h"
+#include "basic/secret.h"
+#include "basic/text.h"
+#include "test.h"
+
+static void test_path_collapse(void) {
+        static const struct {
+                const char *in, *out;
+        } table[] = {
+                {"/", "/"},         {"//", "/"},          {"/a//b/", "/a/b"}, {"/a/./b", "/a/b"},   {"/a/../b", "/b"},
+                {"/../..", "/"},    {"/a/b/../..", "/"},  {"/a/...", "/a/..."}, {"/a/..b/.c", "/a/..b/.c"},
+        };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_free_ char *out = NULL;
+                CHECK_INT(path_collapse(table[i].in, &out), 0);
+                CHECK_STR(out, table[i].out);
+        }
+        char *out = NULL;
+        CHECK_INT(path_collapse("a", &out), -EINVAL);
+        CHECK(!out);
+}
+
+static void test_path_join(void) {
+        _cleanup_free_ char *out = NULL;
+        char *none = NULL;
+
+        CHECK_INT(path_join_beneath("/p/q", "./a/../b", &out), 0);
+        CHECK_STR(out, "/p/q/b");
+        CHECK_INT(path_join_beneath("/p/q", "../x", &none), -EXDEV);
+        CHECK_INT(path_join_beneath("/p/q", "a/../../x", &none), -EXDEV);
+        CHECK_INT(path_join_beneath("/p/q", "/x", &none), -EINVAL);
+        CHECK(path_beneath("/a/b", "/a") && path_beneath("/a", "/a") && path_beneath("/a", "/"));
+        CHECK(!path_beneath("/ab", "/a") && !path_beneath("/", "/a"));
+        CHECK_INT(path_depth("/"), 0);
+        CHECK_INT(path_depth("/a/b"), 2);
+}
+
+static void test_parse(void) {
+        uint64_t v;
+        uint16_t port;
+        uint32_t address;
+
+        CHECK_INT(parse_u64("18446744073709551615", UINT64_MAX, &v), 0);
+        CHECK_INT(parse_u64("18446744073709551616", UINT64_MAX, &v), -ERANGE);
+        static const char *const bad[] = {"", "+1", "-1", " 1", "1 ", "0x1", "1.0"};
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                CHECK_INT(parse_u64(bad[i], UINT64_MAX, &v), -EINVAL);
+        CHECK_INT(parse_bytes("4g", &v), 0);
+        CHECK_INT(v, 4LL << 30);
+        CHECK_INT(parse_bytes("512K", &v), 0);
+        CHECK_INT(v, 512 << 10);
+        CHECK_INT(parse_bytes("g", &v), -EINVAL);
+        CHECK_INT(parse_bytes("99999999t", &v), -ERANGE);
+        CHECK_INT(parse_loopback_listen("127.0.0.1:3128", &address, &port), 0);
+        CHECK_INT(port, 3128);
+        CHECK_INT(parse_loopback_listen("10.0.0.1:3128", &address, &port), -ERANGE);
+        CHECK_INT(parse_loopback_listen("127.1:3128", &address, &port), -EINVAL);
+        CHECK_INT(parse_loopback_listen("127.0.0.1:0", &address, &port), -ERANGE);
+}
+
+static void test_escape(void) {
+        _cleanup_free_ char *out = string_escape_control("a\nb\t\x1b[31m\x7f \xc3\xa9 \xff \xc2\x9b \xed\xa0\x80");
+        CHECK_STR(out, "a\\nb\\t\\x1b[31m\\x7f \xc3\xa9 \\xff \\xc2\\x9b \\xed\\xa0\\x80");
+}
+
+static void test_distance(void) {
+        CHECK_INT(string_distance("read", "read"), 0);
+        CHECK_INT(string_distance("raed", "read"), 2);
+        CHECK_INT(string_distance("", "abc"), 3);
+}
+
+static void test_json_writer(void) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *text = NULL;
+
+        json_open_object(&w, NULL);
+        json_add_string(&w, "a", "q\"\\\n\xff\xc3\xa9");
+        json_open_array(&w, "b");
+        json_add_u64(&w, NULL, UINT64_MAX);
+        json_add_bool(&w, NULL, true);
+        json_add_null(&w, NULL);
+        json_open_object(&w, NULL);
+        json_close_object(&w);
+        json_close_array(&w);
+        json_close_object(&w);
+        CHECK_INT(json_writer_finish(&w, &text, NULL), 0);
+        CHECK_STR(text, "{\"a\":\"q\\\"\\\\\\u000a\xef\xbf\xbd\xc3\xa9\",\"b\":[18446744073709551615,true,null,{}]}");
+}
+
+static void test_secret(void) {
+        _cleanup_(secret_freep) Secret *s = NULL;
+
+        CHECK_INT(secret_mint("errand-session-", 32, &s), 0);
+        CHECK_INT(secret_size(s), 15 + 64);
+        CHECK(startswith(secret_data(s), "errand-session-"));
+        CHECK_INT(strspn(secret_data(s) + 15, "0123456789abcdef"), 64);
+        CHECK(secret_equal("ab", 2, "ab", 2) && !secret_equal("ab", 2, "ac", 2) && !secret_equal("ab", 2, "abc", 3));
+}
+
+static void test_close_all_except(void) {
+        int a = open("/dev/null", O_RDONLY), b = open("/dev/null", O_RDONLY), c = fcntl(a, F_DUPFD, 250);
+
+        CHECK_INT(fd_close_all_except(3, (int[]){c, b}, 2), 0);
+        CHECK_INT(fcntl(a, F_GETFD), -1);
+        CHECK(fcntl(b, F_GETFD) >= 0 && fcntl(c, F_GETFD) >= 0);
+        CHECK_INT(fd_close_all_except(3, NULL, 0), 0);
+        CHECK_INT(fcntl(c, F_GETFD), -1);
+}
+
+static void test_fds_over_socket(void) {
+        int pair[2], got[1];
+        char buffer[8];
+        size_t n = 0;
+
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        CHECK_INT(send_fds(pair[0], "hello", 5, (int[]){pair[0], pair[1]}, 2), 5);
+        CHECK_INT(recv_fds(pair[1], buffer, sizeof(buffer), got, 1, &n), -EMSGSIZE);
+        CHECK_INT(send_fds(pair[0], "0123456789", 10, NULL, 0), 10);
+        CHECK_INT(recv_fds(pair[1], buffer, sizeof(buffer), got, 1, &n), -EMSGSIZE);
+        CHECK_INT(send_fds(pair[0], "ok", 2, (int[]){pair[0]}, 1), 2);
+        CHECK_INT(recv_fds(pair[1], buffer, sizeof(buffer), got, 1, &n), 2);
+        CHECK_INT(n, 1);
+        CHECK(fcntl(got[0], F_GETFD) & FD_CLOEXEC);
+        close(got[0]);
+        close(pair[0]);
+        close(pair[1]);
+}
+
+static void test_memfd(void) {
+        _cleanup_close_ int fd = memfd_new_sealed("test", "secret", 6);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        CHECK(fd >= 0);
+        CHECK_INT(write(fd, "x", 1), -1);
+        CHECK_INT(read_fd_full(fd, 5, &text, &size), -EFBIG);
+        CHECK_INT(lseek(fd, 0, SEEK_SET), 0);
+        CHECK_INT(read_fd_full(fd, 6, &text, &size), 0);
+        CHECK_INT(size, 6);
+        CHECK_STR(text, "secret");
+}
+
+int main(void) {
+        RUN(test_path_collapse, "paths collapse by text");
+        RUN(test_path_join, "a relative path cannot leave its base");
+        RUN(test_parse, "numbers, sizes, ports and listen addresses are strict");
+        RUN(test_escape, "control characters from outside are shown, not sent to a terminal");
+        RUN(test_distance, "edit distance");
+        RUN(test_json_writer, "the JSON writer gives valid JSON for any bytes");
+        RUN(test_secret, "S044: a minted secret reads errand-session- and 64 hex digits");
+        RUN(test_close_all_except, "C056: every fd but the named ones is closed");
+        RUN(test_fds_over_socket, "a message or fd list that was cut leaves no fd open");
+        RUN(test_memfd, "a sealed memfd cannot change");
+        return TEST_END();
+}
