@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One HTTP request relayed to an upstream and its answer relayed back: a plain http:// request in absolute form, or a call on a provider
+ * route (TLS, the key put in, the answer scrubbed, a receipt). Messages are re-framed, never copied raw. */
+
+#include "broker/connection.h"
+
+typedef struct ExchangeTarget {
+        const Provider *provider; /* NULL: a plain forward */
+        const Host *host;         /* forward: the target's; provider: the provider's */
+        uint16_t port;
+        Slice path;               /* origin form, query included: what goes upstream (after base_path for a provider) */
+} ExchangeTarget;
+
+/* Takes over c's socket. head points into c->in[0…head_size); the exchange consumes those and the body's bytes from c->in before it reads more.
+ * By then the connection has authenticated and judged host and port; for a provider the stand-in has been checked by
+ * provider_authorize(). Negative errno: nothing was taken over and nothing answered. */
+int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
+
+/* The broker was closed, or the client went: ends it without an answer (a receipt is still written). */
+Exchange *exchange_cancel(Exchange *e);
+
+/* A route's first check, before anything is dialled (provider.c): 0 to go on with *ret filled, else the status it has answered c with.
+ * path is what follows "http://127.0.0.1:PORT" or the Host of an origin-form request: "/provider/ID/…". */
+int provider_authorize(Connection *c, const Http1Head *head, Slice path, ExchangeTarget *ret);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Every cap on what a session, or a supervisor, can make a broker hold, and every time limit, with its reason. */
+
+#include "basic/clock.h"
+
+#define CONNECTIONS_MAX 16384U        /* 10 000 idle tunnels are a target; the rest is room for their successors */
+#define HEAD_TIMEOUT_USEC (30 * USEC_PER_SEC)  /* a request head arrives in one piece from any honest client */
+#define IDLE_TIMEOUT_USEC (120 * USEC_PER_SEC) /* a kept connection without a request */
+#define EXCHANGE_STALL_USEC (600 * USEC_PER_SEC) /* a provider may think for minutes before a first token */
+#define TUNNEL_IDLE_USEC (UINT64_C(7200) * USEC_PER_SEC) /* RFC 5382 asks a NAT for no less than 2 h 4 min with keepalives */
+#define CLIENT_BUFFER_SIZE (64U * 1024U)   /* one head; also the unit of a relay */
+#define RESPONSE_MAX (UINT64_C(64) << 20)  /* the promise: an answer over 64 MiB is refused or cut */
+#define LOOKUPS_MAX 64U               /* pending name lookups; more wait for nothing but a 502 */
+#define LOOKUP_THREADS 4U
+#define LOOKUP_TIMEOUT_USEC (5 * USEC_PER_SEC) /* the promise: 504 after 5 s */
+#define DIAL_TIMEOUT_USEC (10 * USEC_PER_SEC)  /* the promise: 502 after 10 s over all addresses */
+#define ADDRESSES_MAX 32U             /* of one name */
+#define GRANTS_MAX 1024U
+#define PATTERNS_MAX 4096U            /* of egress.allow; a 64 KiB message holds fewer */
+#define PROVIDERS_MAX 12U             /* each may bring a CA file beside keys and spool, and a message holds 16 fds */
+#define SPOOL_QUEUE_MAX 8192U         /* receipts waiting for a disk that does not answer; more are dropped and counted in the log */
