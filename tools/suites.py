@@ -182,12 +182,11 @@ def report(cases, logs, tally):
         tally.add(case.outcome)
         if case.outcome == "failed":
             say(f"  FAILED {case.name}{': ' + case.reason if case.reason else ''}")
-    for test in dict.fromkeys(c.name for c in cases if c.outcome == "failed"):
-        for name, text in logs.items():
-            if test == name or test.startswith(name + "/"):
-                say(f"  log of {name}, its end:")
-                tail(text)
-                logs[name] = "(shown above)"
+    failed = [c.name for c in cases if c.outcome == "failed"]
+    for name, text in logs.items():
+        if any(f == name or f.startswith(name + "/") for f in failed):
+            say(f"  log of {name}, its end:")
+            tail(text)
 
 
 def test(run, directory, environment, only, skips, tally):
