@@ -142,19 +142,23 @@ def command(argv, environment, log, append=False):
         return subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=TOP).returncode == 0
 
 
+def configured(directory):
+    """Whether directory is a build folder of this checkout at this place: one that was moved along would build the old one."""
+    try:
+        places = json.loads((directory / "meson-info" / "meson-info.json").read_text())["directories"]
+        return (directory / "build.ninja").exists() and places["source"] == str(TOP) and places["build"] == str(directory)
+    except (OSError, ValueError, KeyError):
+        return False
+
+
 def build(run, directory, environment, log):
-    argv = ["meson", "setup", str(directory), str(TOP), *run.options]
-    if (directory / "build.ninja").exists():
-        # Options of an older checkout's run must not survive in the folder.
-        argv = ["meson", "configure", str(directory), *run.options]
-    elif directory.exists():
-        shutil.rmtree(directory)
-    if not command(argv, environment, log) and argv[1] == "configure":
-        shutil.rmtree(directory)
-        argv = ["meson", "setup", str(directory), str(TOP), *run.options]
-        if not command(argv, environment, log):
+    # Options of an older checkout's run must not survive in the folder.
+    if not configured(directory) or not command(["meson", "configure", str(directory), *run.options], environment, log):
+        if directory.exists():
+            shutil.rmtree(directory)
+        if not command(["meson", "setup", str(directory), str(TOP), *run.options], environment, log):
             return False
-    return (directory / "build.ninja").exists() and command(["ninja", "-C", str(directory)], environment, log, append=True)
+    return command(["ninja", "-C", str(directory)], environment, log, append=True)
 
 
 def select(run, directory, only, skips):
@@ -203,7 +207,8 @@ def test(run, directory, environment, only, skips, tally):
         entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         for entry in entries:
             # With tests of several suites in a run meson writes "project:suite / test".
-            name = chosen.pop(entry["name"].rpartition(" / ")[2])
+            name = entry["name"].rpartition(" / ")[2]
+            name = chosen.pop(name, name)
             logs[name] = (entry.get("stdout") or "") + (entry.get("stderr") or "")
             cases += judge(run.name, cases_of(name, entry), skips)
         cases += [Case(name, "failed", "is not in meson's log: it did not run") for name in chosen.values()]
@@ -216,22 +221,13 @@ def test(run, directory, environment, only, skips, tally):
     return own
 
 
-def main():
-    parser = argparse.ArgumentParser(prog="tools/check", allow_abbrev=False)
-    parser.add_argument("--quick", action="store_true", help="gcc only")
-    parser.add_argument("--only", metavar="SUITE", help="gcc only, one suite")
-    arguments = parser.parse_args()
-
+def check(runs, only, tally):
+    """Builds and tests each run; whatever happens is in the tally."""
     skips = Skips((TOP / "tests" / "skips").read_text())
-    tally = Tally()
-    try:
-        BUILDS.mkdir(exist_ok=True)
-        (BUILDS / "writable").write_text("")
-    except OSError as e:
-        say(f"check: cannot write to {BUILDS}: {e.strerror}; remove it, or run as its owner")
-        return 1
-
-    for run in RUNS[:1] if arguments.quick or arguments.only else RUNS:
+    BUILDS.mkdir(exist_ok=True)
+    if not os.access(BUILDS, os.W_OK):
+        raise OSError(f"cannot write to {BUILDS}; remove it, or run as its owner (uid {BUILDS.stat().st_uid})")
+    for run in runs:
         directory, log = BUILDS / run.name, BUILDS / f"{run.name}.log"
         environment = {**os.environ, **run.environment}
         started = time.monotonic()
@@ -243,9 +239,22 @@ def main():
             continue
         built = time.monotonic()
         say(f"{run.name}: built in {built - started:.0f} s, testing")
-        own = test(run, directory, environment, arguments.only, skips, tally)
+        own = test(run, directory, environment, only, skips, tally)
         say(f"{run.name}: {own.line()}, in {time.monotonic() - built:.0f} s")
 
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/check", allow_abbrev=False)
+    parser.add_argument("--quick", action="store_true", help="gcc only")
+    parser.add_argument("--only", metavar="SUITE", help="gcc only, one suite")
+    arguments = parser.parse_args()
+
+    tally = Tally()
+    try:
+        check(RUNS[:1] if arguments.quick or arguments.only else RUNS, arguments.only, tally)
+    except (OSError, ValueError, subprocess.CalledProcessError) as e:
+        tally.add("failed")
+        say(f"check: {e}")
     say(tally.line())
     return 0 if tally.passed and not tally.failed else 1
 
