@@ -194,7 +194,19 @@ static int step_tmpfs(NewRoot *root, const PlanStep *s) {
                 (void) snprintf(size, sizeof(size), "%llu", (unsigned long long) s->size_bytes);
                 parameters[1] = (Parameter) {"size", size};
         }
-        return step_filesystem(root, s, "tmpfs", parameters, step_attributes(s) | MOUNT_ATTR_NODEV);
+        /* One that is not writable holds mount points all the same: tmpfs_finish() closes it when they are made. */
+        return step_filesystem(root, s, "tmpfs", parameters, (step_attributes(s) & ~(uint64_t) MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NODEV);
+}
+
+static int tmpfs_finish(NewRoot *root, const PlanStep *s) {
+        struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+
+        if (s->type != STEP_TMPFS || (s->flags & STEP_WRITABLE))
+                return 0;
+        _cleanup_close_ int fd = open_beneath(root->top, s->target, O_PATH);
+        if (fd < 0)
+                return fd;
+        return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : 0;
 }
 
 static int cover_source(NewRoot *root, bool directory) {
@@ -420,6 +432,11 @@ int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
                         r = failure_set(f, STAGE_STEP, r, "%s at %s of %s", step_word(s->type), s->target, s->source);
                 else if (r < 0)
                         r = failure_set(f, STAGE_STEP, r, "%s at %s", step_word(s->type), s->target);
+        }
+        for (size_t i = 0; r >= 0 && i < plan->n_steps; i++) {
+                r = tmpfs_finish(&root, &plan->steps[i]);
+                if (r < 0)
+                        r = failure_set(f, STAGE_STEP, r, "read-only tmpfs at %s", plan->steps[i].target);
         }
         if (r >= 0)
                 r = root_finish(&root, f);
