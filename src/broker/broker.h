@@ -1,29 +1,61 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One session's broker: its sockets, configuration and connections. One thread runs the loop; lookups and receipts have theirs. */
+/* One session's broker: its sockets, configuration and connections. One thread runs the loop; lookups, receipts and the listener have theirs. */
 
 #include <systemd/sd-event.h>
 
 #include "broker/connection.h"
+#include "broker/pipes.h"
 #include "broker/receipts.h"
 #include "broker/setup.h"
 
+typedef struct Acceptor Acceptor; /* acceptor.c: the listener's thread */
 typedef struct Control Control;   /* control.c: the supervisor's connection */
 typedef struct Grants Grants;     /* grants.c */
+typedef struct Handover Handover; /* handover.c: the session socket */
 typedef struct Resolver Resolver; /* resolve.c */
 
 struct Broker {
         sd_event *event;
         Setup *setup;         /* NULL before setup */
+        Secret *basic;        /* what the session's Proxy-Authorization carries after "Basic "; NULL before setup and after close */
         Receipts *receipts;
         Grants *grants;
         Resolver *resolver;
         Control *control;
-        int session_socket;   /* where a session hands its listener over; closed after it did */
-        int listener;         /* the proxy listener, in the session's namespace; -EBADF before the hand-over and after close */
+        Handover *handover;
+        Acceptor *acceptor;   /* NULL before the hand-over and after close; owns the listener */
+        uint32_t listen_address; /* of the listener, network byte order */
+        uint16_t listen_port;
         uint64_t own_netns;   /* SO_NETNS_COOKIE of a socket of ours */
         bool closed;          /* close was said: credential and stand-ins are dead; tunnels go on */
         Connection *connections;
-        size_t n_connections;
+        size_t n_connections, connections_max;
+        size_t n_tunnels;
+        size_t n_buffers;     /* connections that hold a read buffer */
+        uint64_t n_accepted, n_refused; /* for stats */
+        usec_t full_logged;   /* when the log last said that connections are turned away */
+        PipePool pipes;
+        sd_event_source *idle;
 };
+
+/* The sockets are taken always. control is a listening or a connected socket; control_uid's and root's connections are accepted. */
+int broker_new(int control, int session, uid_t control_uid, Broker **ret);
+Broker *broker_free(Broker *b);
+DEFINE_CLEANUP(Broker *, broker_free);
+
+/* Until SIGTERM, SIGINT, or BROKER_IDLE_USEC without a supervisor, a listener and connections. */
+int broker_run(Broker *b);
+
+#define BROKER_IDLE_USEC (30 * USEC_PER_SEC)
+
+/* Once; takes setup on success. -EALREADY the second time. */
+int broker_configure(Broker *b, Setup *setup);
+/* Once, after broker_configure(); takes the checked listener on success. */
+int broker_listen(Broker *b, int listener, uint32_t address, uint16_t port);
+/* Credential, stand-ins and listener are dead when it returns; connections but tunnels are closed. Again is fine. */
+void broker_close(Broker *b);
+
+/* To be called when something went that could have been the last thing to wait for. */
+void broker_check_idle(Broker *b);

@@ -6,18 +6,31 @@
 
 #include <systemd/sd-event.h>
 
+#include "basic/clock.h"
+#include "basic/log.h"
 #include "broker/http1.h"
 #include "broker/setup.h"
 
 typedef struct Broker Broker;
 typedef struct Connection Connection;
+typedef struct Dial Dial;
 typedef struct Exchange Exchange;
+typedef struct Tunnel Tunnel;
+
+typedef enum ConnectionState {
+        CONNECTION_READING,  /* a request head, or waiting for one */
+        CONNECTION_DIALING,  /* for a CONNECT */
+        CONNECTION_BUSY,     /* an exchange or a tunnel is in charge */
+        CONNECTION_WRITING,  /* an answer of our own */
+        CONNECTION_DRAINING, /* after a last answer: drops what the client still sends, so that no reset overtakes the answer */
+        CONNECTION_CLOSING,  /* is freed from the loop as soon as it comes by */
+} ConnectionState;
 
 struct Connection {
         Broker *broker;
         int fd;                     /* non-blocking, CLOEXEC */
-        sd_event_source *io;        /* the connection's own; NULL while an exchange or tunnel is in charge */
-        sd_event_source *timer;
+        sd_event_source *io;        /* the connection's own; NULL while an exchange or a tunnel is in charge */
+        sd_event_source *timer;     /* as io */
         char *in;                   /* CLIENT_BUFFER_SIZE bytes while a request is read; bytes not yet consumed */
         size_t in_size;
         char *out;                  /* answer of our own not yet written */
@@ -25,14 +38,45 @@ struct Connection {
         bool keep_alive;            /* after the answer that is being written */
         Exchange *exchange;         /* running, or NULL */
         Connection *next, *previous;
+
+        /* connection.c's own: */
+        ConnectionState state;
+        size_t scanned;             /* for http1_find_head_end() */
+        size_t head_size;           /* bytes at the start of c->in that the request being decided takes */
+        bool body_unread;           /* that request has a body that nobody has read */
+        bool request_keep_alive;
+        bool request_was_head;      /* the answer has no body */
+        size_t drained;
+        Dial *dial;
+        Tunnel *tunnel;
+        char *subject;              /* "CONNECT api.example.com:443", for the log; NULL between requests */
+        usec_t began;               /* of the tunnel */
 };
 
 /* Answers with our own words and goes on with the next request, or closes. `reason` is the reason phrase; `body` (NULL = reason) is sent as
- * text/plain with a newline; extra is NULL or whole header lines with CRLF. An unread request body closes the connection after. */
+ * text/plain with a newline; extra is NULL or whole header lines with CRLF. An unread request body closes the connection after. May be
+ * called while a request is decided (provider_authorize(), its head then still in c->in), or by an exchange that has freed itself (c->exchange is
+ * NULL), in place of connection_exchange_done(). A negative errno: there was no memory for it, and c is gone. */
 int connection_answer(Connection *c, unsigned status, const char *reason, const char *body, const char *extra, bool keep_alive);
 
 /* An exchange calls this last, having freed itself (c->exchange is NULL): the connection takes its socket back, looks at the bytes left in
  * c->in, and reads the next request; or closes when !keep_alive. */
 void connection_exchange_done(Connection *c, bool keep_alive);
 
+/* A tunnel calls this last; error is 0 for a clean end of both directions. Frees c. */
+void connection_tunnel_done(Connection *c, int error);
+
+/* fd is taken always: closed when it cannot be served. */
+void connection_new(Broker *b, int fd);
+/* Ends an exchange, a tunnel or a dial with it. */
 Connection *connection_free(Connection *c);
+
+/* The bytes of the request's head are used up. */
+void connection_consume_head(Connection *c);
+/* What a dial for a CONNECT gave; fd is taken always. */
+void connection_start_tunnel(Connection *c, int fd);
+/* A dial for a CONNECT begins: nothing is read until it ended. */
+void connection_wait_for_dial(Connection *c);
+
+/* "session s1: SUBJECT: …" */
+void connection_log(Connection *c, LogLevel level, const char *format, ...) _printf_(3, 4);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* From a host to a connected socket: one lookup on this host (5 s), each address judged at the moment of connecting, refused ones skipped,
- * the rest dialled one after another (10 s over all). The judged address is the one that is dialled. */
+ * the rest dialled, each a little after the one before or as soon as that failed (10 s over all). The judged address is the one that is dialled. */
 
 #include <systemd/sd-event.h>
 

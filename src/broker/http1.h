@@ -50,7 +50,8 @@ typedef struct Http1Head {
 
 /* How many bytes of data[0…size) the head takes, its empty line included: > 0 when there is a whole one, 0 when more is
  * needed, -EMSGSIZE over a limit, -EBADMSG when malformed, with *ret_problem a static phrase fit for an answer's body and a log. No leading
- * empty line is skipped. `scanned` (may be NULL) remembers where the search for the end stopped; start it at 0. */
+ * empty line is skipped. `scanned` (may be NULL) remembers where the search for the end stopped; start it at 0. The parsers take the
+ * head alone, as long as http1_find_head_end() says; on failure *ret is of no meaning. */
 ssize_t http1_find_head_end(const char *data, size_t size, size_t *scanned);
 int http1_parse_request(const char *data, size_t size, Http1Head *ret, const char **ret_problem);
 int http1_parse_response(const char *data, size_t size, Http1Head *ret, const char **ret_problem);

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <poll.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "basic/clock.h"
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "broker/broker.h"
+#include "broker/control.h"
+#include "broker/grants.h"
+#include "broker/refusals.h"
+#include "broker/resolve.h"
+#include "shared/message.h"
+
+struct Control {
+        Broker *broker;
+        uid_t uid;
+        int listener, fd; /* -EBADF: none */
+        sd_event_source *listener_io, *io, *summary;
+        Refusals refusals;
+};
+
+/* A request being handled, and what its reply repeats. */
+typedef struct Request {
+        Control *control;
+        Message *message;
+        JsonObject *object;
+        bool has_serial;
+        uint64_t serial;
+        bool bad; /* the connection ends after the reply */
+} Request;
+
+static void disconnect(Control *c) {
+        c->io = sd_event_source_disable_unref(c->io);
+        c->fd = safe_close(c->fd);
+        broker_check_idle(c->broker);
+}
+
+static void open_reply(Request *q, JsonWriter *w, const char *type) {
+        message_open(w, type);
+        if (q->has_serial)
+                json_add_u64(w, "serial", q->serial);
+}
+
+static void send_reply(Request *q, JsonWriter *w) {
+        int r = message_send(q->control->fd, w, NULL, 0);
+        if (r < 0) {
+                log_warning_errno(r, "control: a reply could not be sent, closing: %m");
+                q->bad = true;
+        }
+}
+
+_printf_(2, 3) static void reply_error(Request *q, const char *format, ...) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        open_reply(q, &w, "error");
+        json_add_string(&w, "text", text ? text : "out of memory");
+        send_reply(q, &w);
+}
+
+static void reply_ok(Request *q) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        open_reply(q, &w, "ok");
+        send_reply(q, &w);
+}
+
+static void handle_setup(Request *q) {
+        _cleanup_(setup_freep) Setup *setup = NULL;
+        _cleanup_free_ char *problem = NULL;
+
+        if (q->control->broker->setup) {
+                reply_error(q, "this broker was set up already");
+                return;
+        }
+        int r = setup_parse(q->message, &setup, &problem);
+        if (r >= 0)
+                r = broker_configure(q->control->broker, setup);
+        if (r >= 0) {
+                TAKE_PTR(setup);
+                reply_ok(q);
+                return;
+        }
+        q->bad = true;
+        log_error("control: setup refused: %s", problem ? problem : strerror(-r));
+        reply_error(q, "%s", problem ? problem : strerror(-r));
+}
+
+static void handle_grant(Request *q) {
+        Broker *b = q->control->broker;
+        const char *id, *host, *word, *problem = NULL;
+        usec_t expires = 0;
+        GrantDuration duration;
+
+        if (json_get_string(q->object, "id", &id) < 0 || json_get_string(q->object, "host", &host) < 0 ||
+            json_get_string(q->object, "duration", &word) < 0) {
+                q->bad = true;
+                reply_error(q, "a grant has the strings \"id\", \"host\" and \"duration\"");
+                return;
+        }
+        duration = grant_duration_from_string(word);
+        int r = json_get_u64(q->object, "expires", INT64_MAX, &expires);
+        if (duration < 0 || (r < 0 && r != -ENOENT) || (duration == GRANT_UNTIL) != (r >= 0)) {
+                q->bad = true;
+                reply_error(q, "\"duration\" is \"once\", \"always\", or \"until\" with \"expires\" in µs since the epoch");
+                return;
+        }
+        if (!b->setup || b->closed) {
+                reply_error(q, b->closed ? "the session is closed" : "not set up yet");
+                return;
+        }
+        r = grants_add(b->grants, id, host, duration, duration == GRANT_UNTIL ? grants_deadline(expires) : 0, grants_now(), &problem);
+        if (r < 0) {
+                reply_error(q, "grant \"%s\": %s", id,
+                            r == -EBADMSG  ? problem
+                            : r == -EEXIST ? "there is one of that id already"
+                            : r == -ENOSPC ? "there are too many grants already"
+                                           : strerror(-r));
+                return;
+        }
+        log_info("session %s: granted %s (%s) as %s", b->setup->session, host, word, id);
+        reply_ok(q);
+}
+
+static void handle_revoke(Request *q) {
+        Broker *b = q->control->broker;
+        const char *id;
+
+        if (json_get_string(q->object, "id", &id) < 0) {
+                q->bad = true;
+                reply_error(q, "a revoke has the string \"id\"");
+        } else if (!b->setup)
+                reply_error(q, "not set up yet");
+        else if (grants_revoke(b->grants, id) < 0)
+                reply_error(q, "there is no grant \"%s\"", id);
+        else {
+                log_info("session %s: revoked grant %s", b->setup->session, id);
+                reply_ok(q);
+        }
+}
+
+static void handle_close(Request *q) {
+        broker_close(q->control->broker);
+        reply_ok(q);
+}
+
+static void handle_stats(Request *q) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        Broker *b = q->control->broker;
+
+        open_reply(q, &w, "stats");
+        json_add_string(&w, "session", b->setup ? b->setup->session : NULL);
+        json_add_bool(&w, "configured", b->setup != NULL);
+        json_add_bool(&w, "listening", b->acceptor != NULL);
+        json_add_bool(&w, "closed", b->closed);
+        json_add_u64(&w, "connections", b->n_connections);
+        json_add_u64(&w, "tunnels", b->n_tunnels);
+        json_add_u64(&w, "lookups", resolver_pending(b->resolver));
+        json_add_u64(&w, "grants", b->grants ? grants_count(b->grants) : 0);
+        json_add_u64(&w, "accepted", b->n_accepted);
+        json_add_u64(&w, "refused", b->n_refused);
+        send_reply(q, &w);
+}
+
+static const struct {
+        const char *type;
+        void (*handle)(Request *q);
+        const char *members[4]; /* beside v, type, serial, fds; NULL first: checked by the handler */
+} requests[] = {
+        {"setup", handle_setup, {}},
+        {"grant", handle_grant, {"id", "host", "duration", "expires"}},
+        {"revoke", handle_revoke, {"id"}},
+        {"close", handle_close, {""}},
+        {"stats", handle_stats, {""}},
+};
+
+static const char *unknown_member(JsonObject *o, const char *const *known, size_t n_known) {
+        static const char *const always[] = {"v", "type", "serial"};
+        GList *names = json_object_get_members(o);
+        const char *unknown = NULL;
+
+        for (GList *i = names; i && !unknown; i = i->next) {
+                bool found = false;
+                for (size_t k = 0; k < ELEMENTSOF(always) && !found; k++)
+                        found = streq(i->data, always[k]);
+                for (size_t k = 0; k < n_known && known[k] && !found; k++)
+                        found = streq(i->data, known[k]);
+                if (!found)
+                        unknown = i->data;
+        }
+        g_list_free(names);
+        return unknown;
+}
+
+static void handle(Request *q) {
+        const char *type = message_type(q->message), *unknown;
+
+        q->object = message_object(q->message);
+        int r = json_get_u64(q->object, "serial", INT64_MAX, &q->serial);
+        q->has_serial = r >= 0;
+        q->bad = true;
+        if (r < 0 && r != -ENOENT) {
+                reply_error(q, "\"serial\" is not a number");
+                return;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(requests); i++) {
+                if (!streq(type, requests[i].type))
+                        continue;
+                if (requests[i].members[0] &&
+                    (unknown = unknown_member(q->object, requests[i].members, ELEMENTSOF(requests[i].members)))) {
+                        reply_error(q, "\"%s\" has no \"%s\"", type, unknown);
+                        return;
+                }
+                q->bad = false;
+                requests[i].handle(q);
+                return;
+        }
+        reply_error(q, "\"%s\" is not a request", type);
+}
+
+static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents, void *userdata) {
+        Control *c = userdata;
+        _cleanup_(message_freep) Message *m = NULL;
+        _cleanup_free_ char *problem = NULL;
+        Request q = {.control = c};
+
+        int r = message_receive(fd, &m, &problem);
+        if (r == -EAGAIN)
+                return 0;
+        if (r < 0) {
+                if (r == -EBADMSG) {
+                        log_warning("control: a message was refused: %s", problem ? problem : "malformed");
+                        (void) message_reply_error(fd, problem ? problem : "malformed message");
+                }
+                disconnect(c);
+                return 0;
+        }
+        q.message = m;
+        handle(&q);
+        if (q.bad)
+                disconnect(c);
+        return 0;
+}
+
+static bool peer_allowed(const Control *c, int fd) {
+        struct ucred cred;
+        socklen_t size = sizeof(cred);
+
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
+                return false;
+        if (cred.uid == 0 || cred.uid == c->uid)
+                return true;
+        log_warning("control: refused a connection of uid %u", cred.uid);
+        return false;
+}
+
+static bool is_dead(int fd) {
+        struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+        return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+}
+
+/* fd is taken always. */
+static int connect_peer(Control *c, int fd) {
+        if (!peer_allowed(c, fd)) {
+                safe_close(fd);
+                return -EPERM;
+        }
+        if (c->fd >= 0 && !is_dead(c->fd)) {
+                (void) message_reply_error(fd, "another supervisor is connected");
+                safe_close(fd);
+                return -EBUSY;
+        }
+        if (c->fd >= 0)
+                disconnect(c);
+        c->fd = fd;
+        int r = fd_nonblock(fd, true);
+        if (r >= 0)
+                r = sd_event_add_io(c->broker->event, &c->io, fd, EPOLLIN, on_message, c);
+        if (r >= 0)
+                /* A supervisor that connected before its broker ran is served before the session's first message. */
+                r = sd_event_source_set_priority(c->io, SD_EVENT_PRIORITY_IMPORTANT);
+        if (r < 0) {
+                disconnect(c);
+                return r;
+        }
+        return 0;
+}
+
+static int on_connection(_unused_ sd_event_source *s, int listener, _unused_ uint32_t revents, void *userdata) {
+        int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+                (void) connect_peer(userdata, fd);
+        return 0;
+}
+
+int control_new(Broker *b, int fd, uid_t uid, Control **ret) {
+        int listening = 0;
+        socklen_t size = sizeof(listening);
+        int r;
+
+        _cleanup_(control_freep) Control *c = calloc(1, sizeof(Control));
+        if (!c || getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) < 0) {
+                r = c ? -errno : -ENOMEM;
+                safe_close(fd);
+                return r;
+        }
+        c->broker = b;
+        c->uid = uid;
+        c->fd = c->listener = -EBADF;
+        if (listening) {
+                c->listener = fd;
+                r = fd_nonblock(fd, true);
+                if (r >= 0)
+                        r = sd_event_add_io(b->event, &c->listener_io, fd, EPOLLIN, on_connection, c);
+                if (r >= 0)
+                        r = sd_event_source_set_priority(c->listener_io, SD_EVENT_PRIORITY_IMPORTANT);
+        } else
+                r = connect_peer(c, fd);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Control *control_free(Control *c) {
+        if (!c)
+                return NULL;
+        sd_event_source_disable_unref(c->listener_io);
+        sd_event_source_disable_unref(c->io);
+        sd_event_source_disable_unref(c->summary);
+        safe_close(c->listener);
+        safe_close(c->fd);
+        return mfree(c);
+}
+
+bool control_is_connected(const Control *c) {
+        return c && c->fd >= 0;
+}
+
+/* An event that finds no reader is lost; the log has it all. */
+static void send_event(Control *c, JsonWriter *w) {
+        if (c->fd < 0)
+                return;
+        int r = message_send(c->fd, w, NULL, 0);
+        if (r < 0)
+                log_debug("control: an event was lost: %s", strerror(-r));
+}
+
+static int on_summary(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        Control *c = userdata;
+        uint64_t count, hosts;
+
+        if (!refusals_summary(&c->refusals, &count, &hosts))
+                return 0;
+        message_open(&w, "denied-summary");
+        json_add_u64(&w, "count", count);
+        json_add_u64(&w, "hosts", hosts);
+        send_event(c, &w);
+        return 0;
+}
+
+static void arm_summary(Control *c) {
+        int enabled = SD_EVENT_OFF;
+
+        if (!c->summary) {
+                (void) sd_event_add_time_relative(c->broker->event, &c->summary, CLOCK_MONOTONIC, USEC_PER_MINUTE, USEC_PER_SEC, on_summary, c);
+                return;
+        }
+        if (sd_event_source_get_enabled(c->summary, &enabled) >= 0 && enabled != SD_EVENT_OFF)
+                return;
+        (void) sd_event_source_set_time_relative(c->summary, USEC_PER_MINUTE);
+        (void) sd_event_source_set_enabled(c->summary, SD_EVENT_ONESHOT);
+}
+
+void control_note_refused(Control *c, const char *host, uint16_t port) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        uint64_t count;
+
+        if (!c)
+                return;
+        if (!refusals_note(&c->refusals, host, now_monotonic(), &count)) {
+                arm_summary(c);
+                return;
+        }
+        message_open(&w, "refused");
+        json_add_string(&w, "host", host);
+        json_add_u64(&w, "port", port);
+        json_add_u64(&w, "count", count);
+        send_event(c, &w);
+}
+
+void control_note_grant_used(Control *c, const char *id, const char *host) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!c)
+                return;
+        message_open(&w, "grant-used");
+        json_add_string(&w, "id", id);
+        json_add_string(&w, "host", host);
+        send_event(c, &w);
+}
+
+void control_note_receipt_failed(Control *c) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!c)
+                return;
+        message_open(&w, "receipt-failed");
+        send_event(c, &w);
+}

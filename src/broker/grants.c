@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <time.h>
+
+#include "basic/text.h"
+#include "broker/grants.h"
+#include "broker/limits.h"
+
+typedef struct Grant {
+        char id[GRANT_ID_MAX + 1];
+        HostPattern pattern;
+        GrantDuration duration;
+        usec_t deadline;
+        bool used;
+} Grant;
+
+struct Grants {
+        Grant *grants;
+        size_t n, room;
+};
+
+static const char *const duration_table[_GRANT_DURATION_MAX] = {
+        [GRANT_ONCE] = "once",
+        [GRANT_ALWAYS] = "always",
+        [GRANT_UNTIL] = "until",
+};
+
+const char *grant_duration_to_string(GrantDuration d) {
+        return d >= 0 && d < _GRANT_DURATION_MAX ? duration_table[d] : NULL;
+}
+
+GrantDuration grant_duration_from_string(const char *s) {
+        for (GrantDuration d = 0; d < _GRANT_DURATION_MAX; d++)
+                if (streq(s, duration_table[d]))
+                        return d;
+        return _GRANT_DURATION_INVALID;
+}
+
+int grants_new(Grants **ret) {
+        Grants *g = calloc(1, sizeof(Grants));
+        if (!g)
+                return -ENOMEM;
+        *ret = g;
+        return 0;
+}
+
+Grants *grants_free(Grants *g) {
+        if (!g)
+                return NULL;
+        free(g->grants);
+        return mfree(g);
+}
+
+static void drop(Grants *g, size_t i) {
+        g->n--;
+        memmove(&g->grants[i], &g->grants[i + 1], (g->n - i) * sizeof(Grant));
+}
+
+static bool expired(const Grant *grant, usec_t now) {
+        return grant->duration == GRANT_UNTIL && now >= grant->deadline;
+}
+
+static void drop_expired(Grants *g, usec_t now) {
+        for (size_t i = g->n; i-- > 0;)
+                if (expired(&g->grants[i], now))
+                        drop(g, i);
+}
+
+static bool id_valid(const char *id) {
+        size_t n = strlen(id);
+
+        if (n == 0 || n > GRANT_ID_MAX)
+                return false;
+        for (const char *p = id; *p; p++)
+                if (!ascii_alpha(*p) && !ascii_digit(*p) && !strchr("-_.", *p))
+                        return false;
+        return true;
+}
+
+int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now, const char **ret_problem) {
+        Grant grant = {.duration = duration, .deadline = deadline};
+
+        if (!id_valid(id)) {
+                *ret_problem = "a grant's id is 1 to 64 letters, digits, '-', '_' and '.'";
+                return -EBADMSG;
+        }
+        strcpy(grant.id, id);
+        int r = host_pattern_parse(host, &grant.pattern, ret_problem);
+        if (r < 0)
+                return r;
+
+        drop_expired(g, now);
+        for (size_t i = 0; i < g->n; i++)
+                if (streq(g->grants[i].id, id))
+                        return -EEXIST;
+        if (g->n >= GRANTS_MAX)
+                return -ENOSPC;
+        if (g->n == g->room) {
+                size_t room = g->room ? g->room * 2 : 8;
+                Grant *p = reallocarray(g->grants, room, sizeof(Grant));
+                if (!p)
+                        return -ENOMEM;
+                g->grants = p;
+                g->room = room;
+        }
+        g->grants[g->n++] = grant;
+        return 0;
+}
+
+int grants_revoke(Grants *g, const char *id) {
+        for (size_t i = 0; i < g->n; i++)
+                if (streq(g->grants[i].id, id)) {
+                        drop(g, i);
+                        return 0;
+                }
+        return -ENOENT;
+}
+
+bool grants_find(Grants *g, const Host *host, usec_t now, GrantUse *ret) {
+        size_t found = SIZE_MAX;
+
+        drop_expired(g, now);
+        for (size_t i = 0; i < g->n; i++) {
+                if (!host_pattern_matches(&g->grants[i].pattern, host))
+                        continue;
+                if (g->grants[i].duration != GRANT_ONCE) {
+                        found = i;
+                        break;
+                }
+                if (found == SIZE_MAX)
+                        found = i;
+        }
+        if (found == SIZE_MAX)
+                return false;
+
+        const Grant *grant = &g->grants[found];
+        *ret = (GrantUse) {.duration = grant->duration, .first = !grant->used};
+        strcpy(ret->id, grant->id);
+        return true;
+}
+
+void grants_use(Grants *g, const GrantUse *use) {
+        for (size_t i = 0; i < g->n; i++) {
+                if (!streq(g->grants[i].id, use->id))
+                        continue;
+                g->grants[i].used = true;
+                if (g->grants[i].duration == GRANT_ONCE)
+                        drop(g, i);
+                return;
+        }
+}
+
+size_t grants_count(const Grants *g) {
+        return g->n;
+}
+
+usec_t grants_now(void) {
+        struct timespec ts;
+        (void) clock_gettime(CLOCK_BOOTTIME, &ts); /* cannot fail for this clock */
+        return (usec_t) ts.tv_sec * USEC_PER_SEC + (usec_t) ts.tv_nsec / 1000;
+}
+
+usec_t grants_deadline(usec_t realtime) {
+        usec_t now = grants_now(), wall = now_realtime();
+        if (realtime <= wall)
+                return now;
+        return realtime - wall > USEC_INFINITY - now ? USEC_INFINITY : now + (realtime - wall);
+}

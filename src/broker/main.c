@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <getopt.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "basic/log.h"
+#include "basic/parse.h"
+#include "basic/text.h"
+#include "broker/broker.h"
+
+static const char help[] =
+        "errand-broker [--control-uid UID]\n\n"
+        "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
+        "  control   listening or connected: the supervisor's requests\n"
+        "  session   listening: where the session hands its listener over\n\n"
+        "  --control-uid UID  account that control accepts beside root (default: its own)\n"
+        "  --debug            say more\n"
+        "  --help, --version\n";
+
+static int usage_error(const char *what, const char *which) {
+        log_error("%s%s; see --help", what, which);
+        return 2;
+}
+
+/* It holds keys: no core file, no other process of its account reads its memory, no program it might start gains anything. */
+static void harden(void) {
+        struct rlimit limit = {};
+
+        (void) prctl(PR_SET_DUMPABLE, 0);
+        (void) prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        (void) setrlimit(RLIMIT_CORE, &limit);
+        if (getrlimit(RLIMIT_NOFILE, &limit) >= 0) {
+                limit.rlim_cur = limit.rlim_max;
+                (void) setrlimit(RLIMIT_NOFILE, &limit);
+        }
+}
+
+/* 0, or the exit code after an error was said. */
+static int take_sockets(int *ret_control, int *ret_session) {
+        char **names = NULL;
+        int control = -1, session = -1;
+
+        int n = sd_listen_fds_with_names(1, &names);
+        for (int i = 0; i < n; i++) {
+                int fd = SD_LISTEN_FDS_START + i, *slot = streq(names[i], "control") ? &control : streq(names[i], "session") ? &session : NULL;
+                if (!slot || *slot >= 0)
+                        return usage_error(slot ? "this socket was passed twice: " : "an unknown socket was passed: ", names[i]);
+                *slot = fd;
+        }
+        if (control < 0 || session < 0)
+                return usage_error("socket activation passed no socket of the name ", control < 0 ? "\"control\"" : "\"session\"");
+        if (sd_is_socket(control, AF_UNIX, SOCK_SEQPACKET, -1) <= 0)
+                return usage_error("this is not an AF_UNIX SOCK_SEQPACKET socket: ", "control");
+        if (sd_is_socket(session, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
+                return usage_error("this is not a listening AF_UNIX SOCK_SEQPACKET socket: ", "session");
+        for (int i = 0; i < n; i++)
+                free(names[i]);
+        free(names);
+        *ret_control = control;
+        *ret_session = session;
+        return 0;
+}
+
+int main(int argc, char *argv[]) {
+        static const struct option options[] = {
+                {"control-uid", required_argument, NULL, 'u'}, {"debug", no_argument, NULL, 'd'},   {"help", no_argument, NULL, 'h'},
+                {"version", no_argument, NULL, 'v'},           {},
+        };
+        _cleanup_(broker_freep) Broker *b = NULL;
+        uint64_t uid = getuid();
+        int control, session, c;
+
+        log_setup("errand-broker", LOG_LEVEL_INFO);
+        harden();
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
+                if (c == 'h' || c == 'v') {
+                        fputs(c == 'h' ? help : "errand-broker " ERRAND_VERSION "\n", stdout);
+                        return 0;
+                }
+                if (c == 'd')
+                        log_set_max_level(LOG_LEVEL_DEBUG);
+                else if (c != 'u' || parse_u64(optarg, UINT32_MAX - 1, &uid) < 0)
+                        return c == 'u' ? usage_error("--control-uid is not a user id: ", optarg) : 2;
+        }
+        if (optind < argc)
+                return usage_error("unexpected argument: ", argv[optind]);
+        int r = take_sockets(&control, &session);
+        if (r != 0)
+                return r;
+        r = broker_new(control, session, (uid_t) uid, &b);
+        if (r >= 0)
+                r = broker_run(b);
+        if (r < 0)
+                log_error_errno(r, "the broker failed: %m");
+        return r < 0 ? 1 : 0;
+}

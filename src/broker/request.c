@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <arpa/inet.h>
+#include <stdarg.h>
+
+#include "basic/text.h"
+#include "broker/broker.h"
+#include "broker/control.h"
+#include "broker/exchange.h"
+#include "broker/grants.h"
+#include "broker/request.h"
+
+#define ROUTE_PREFIX "/provider/"
+
+typedef struct Target {
+        Host host;
+        uint16_t port;
+        Slice path; /* absolute form: what follows the authority, "/" if nothing does */
+} Target;
+
+static bool slice_starts(Slice s, const char *prefix) {
+        size_t n = strlen(prefix);
+        return s.size >= n && memcmp(s.data, prefix, n) == 0;
+}
+
+static bool slice_starts_case(Slice s, const char *prefix) {
+        size_t n = strlen(prefix);
+        return s.size >= n && ascii_case_equal(s.data, n, prefix);
+}
+
+void request_refuse(Connection *c, Answer a, const char *body, const char *detail) {
+        const AnswerWords *w = answer_words(a);
+        const char *text = body ? body : w->body ? w->body : w->reason;
+
+        c->broker->n_refused++;
+        connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s", w->status, text, detail && *detail ? ": " : "", detail ? detail : "");
+        (void) connection_answer(c, w->status, w->reason, text, w->extra, c->request_keep_alive && !w->closes);
+}
+
+_printf_(2, 3) static void set_subject(Connection *c, const char *format, ...) {
+        va_list ap;
+
+        free(c->subject);
+        va_start(ap, format);
+        if (vasprintf(&c->subject, format, ap) < 0)
+                c->subject = NULL; /* the log then says "a request" */
+        va_end(ap);
+}
+
+static void set_subject_host(Connection *c, const Http1Head *head, const char *scheme, const Target *t) {
+        bool v6 = t->host.kind == HOST_IPV6;
+        set_subject(c, "%.*s %s%s%s%s:%u", (int) head->method.size, head->method.data, scheme, v6 ? "[" : "", t->host.name, v6 ? "]" : "",
+                    t->port);
+}
+
+/* Exactly one Proxy-Authorization that carries what the proxy variables make every client send. */
+static bool authorized(const Broker *b, const Http1Head *head) {
+        if (b->closed || !b->basic || http1_count(head, "Proxy-Authorization") != 1)
+                return false;
+        Slice v = http1_find(head, "Proxy-Authorization")->value;
+        if (!slice_starts_case(v, "Basic "))
+                return false;
+        size_t skip = STRLEN("Basic ");
+        while (skip < v.size && v.data[skip] == ' ')
+                skip++;
+        return secret_equal(v.data + skip, v.size - skip, secret_data(b->basic), secret_size(b->basic));
+}
+
+/* One Host field that names the target, and nothing else; HTTP/1.0 may leave it out. */
+static bool host_header_matches(const Http1Head *head, const Target *t) {
+        size_t n = http1_count(head, "Host");
+        const char *problem;
+        uint16_t port;
+        Host host;
+
+        if (n == 0)
+                return head->minor == 0;
+        if (n != 1 || host_parse_authority(http1_find(head, "Host")->value, t->port, &host, &port, &problem) < 0)
+                return false;
+        return host.kind == t->host.kind && streq(host.name, t->host.name) && port == t->port;
+}
+
+static bool is_own(const Broker *b, const Host *host, uint16_t port) {
+        char text[INET_ADDRSTRLEN];
+        struct in_addr own = {.s_addr = b->listen_address};
+
+        if (port != b->listen_port)
+                return false;
+        return streq(host->name, "127.0.0.1") || streq(host->name, "localhost") || streq(host->name, inet_ntop(AF_INET, &own, text, sizeof(text)));
+}
+
+static bool on_allowlist(const Setup *s, const Host *host) {
+        for (size_t i = 0; i < s->n_allow; i++)
+                if (host_pattern_matches(&s->allow[i], host))
+                        return true;
+        return false;
+}
+
+/* The allowlist, then a grant, which is used by this. _ANSWER_MAX: go on. */
+static Answer use_grant(Connection *c, const Target *t) {
+        Broker *b = c->broker;
+        GrantUse use;
+
+        if (on_allowlist(b->setup, &t->host))
+                return _ANSWER_MAX;
+        if (!grants_find(b->grants, &t->host, grants_now(), &use)) {
+                control_note_refused(b->control, t->host.name, t->port);
+                return ANSWER_NOT_GRANTED;
+        }
+        /* Written down before it is used: a broker that is restarted must not find it unused. */
+        if (use.duration == GRANT_ONCE) {
+                int r = receipts_grant_used(b->receipts, use.id, t->host.name);
+                if (r < 0 && r != -EBADF) { /* -EBADF: without a spool nothing outlives this broker */
+                        connection_log(c, LOG_LEVEL_WARNING, "the use of grant %s could not be recorded: %s", use.id, strerror(-r));
+                        return ANSWER_GRANT_NOT_RECORDED;
+                }
+        }
+        grants_use(b->grants, &use);
+        connection_log(c, LOG_LEVEL_INFO, "allowed by grant %s (%s)", use.id, grant_duration_to_string(use.duration));
+        if (use.first)
+                control_note_grant_used(b->control, use.id, t->host.name);
+        return _ANSWER_MAX;
+}
+
+/* Everything that can be said before a lookup. A literal is judged before the grants, because no grant opens an internal address. True: go
+ * on, false: c has an answer. */
+static bool judge(Connection *c, const Target *t) {
+        Broker *b = c->broker;
+        _cleanup_free_ char *body = NULL;
+        const char *detail = NULL;
+        Answer a = _ANSWER_MAX;
+        Address address;
+
+        if (!setup_port_allowed(b->setup, t->port))
+                a = ANSWER_PORT;
+        else if (t->host.kind != HOST_NAME) {
+                detail = address_parse(t->host.name, &address) < 0 ? "not an address" : address_judge(&address);
+                if (detail && !setup_internal_allowed(b->setup, &address))
+                        a = ANSWER_NOT_PUBLIC;
+        }
+        if (a == _ANSWER_MAX) {
+                detail = NULL;
+                a = use_grant(c, t);
+        }
+        if (a == _ANSWER_MAX)
+                return true;
+        if (a == ANSWER_NOT_GRANTED)
+                body = answer_not_granted(&t->host, b->setup->session);
+        request_refuse(c, a, body, detail);
+        return false;
+}
+
+static void on_dialled(void *userdata, DialResult result, int fd, const Address *address, const char *detail) {
+        Connection *c = userdata;
+        char text[INET6_ADDRSTRLEN];
+
+        c->dial = NULL;
+        if (result != DIAL_CONNECTED) {
+                request_refuse(c, answer_for_dial(result), NULL, detail);
+                return;
+        }
+        connection_log(c, LOG_LEVEL_INFO, "connected to %s", address_format(address, text));
+        connection_start_tunnel(c, fd);
+}
+
+static void decide_connect(Connection *c, const Http1Head *head) {
+        const char *problem = NULL;
+        Target t;
+
+        if (head->framing != HTTP1_BODY_NONE || head->has_content_length) {
+                request_refuse(c, ANSWER_CONNECT_BODY, NULL, NULL);
+                return;
+        }
+        int r = host_parse_authority(head->target, 0, &t.host, &t.port, &problem);
+        if (r >= 0)
+                set_subject_host(c, head, "", &t);
+        if (!authorized(c->broker, head))
+                request_refuse(c, ANSWER_CREDENTIAL, NULL, NULL);
+        else if (r < 0)
+                request_refuse(c, ANSWER_AUTHORITY, r == -ERANGE ? "the port is not one of 1 to 65535" : problem, NULL);
+        else if (!host_header_matches(head, &t))
+                request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
+        else if (judge(c, &t)) {
+                r = dial_start(c->broker, &t.host, t.port, on_dialled, c, &c->dial);
+                if (r < 0)
+                        request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
+                else
+                        connection_wait_for_dial(c);
+        }
+}
+
+static void start_exchange(Connection *c, const Http1Head *head, const ExchangeTarget *target) {
+        size_t size = c->head_size;
+
+        c->head_size = 0; /* the exchange consumes it */
+        c->state = CONNECTION_BUSY;
+        int r = exchange_start(c, head, size, target);
+        if (r >= 0) {
+                c->body_unread = false; /* it knows */
+                return;
+        }
+        c->head_size = size;
+        request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
+}
+
+static void decide_route(Connection *c, const Http1Head *head, Slice path) {
+        ExchangeTarget target = {};
+
+        int r = provider_authorize(c, head, path, &target);
+        if (r == 0)
+                start_exchange(c, head, &target);
+        /* A negative errno: c is gone. */
+}
+
+/* What follows "http://". 0, or a negative errno with *ret_problem set. */
+static int parse_absolute(Slice rest, Target *ret, const char **ret_problem) {
+        Slice authority = {.data = rest.data};
+
+        while (authority.size < rest.size && !memchr("/?#", rest.data[authority.size], 3))
+                authority.size++;
+        ret->path = (Slice) {rest.data + authority.size, rest.size - authority.size};
+        if (memchr(ret->path.data, '#', ret->path.size)) {
+                *ret_problem = "a target has no fragment";
+                return -EBADMSG;
+        }
+        if (ret->path.size == 0)
+                ret->path = (Slice) {"/", 1};
+        else if (ret->path.data[0] == '?') {
+                *ret_problem = "the target has a query but no path";
+                return -EBADMSG;
+        }
+        int r = host_parse_authority(authority, 80, &ret->host, &ret->port, ret_problem);
+        if (r == -ERANGE)
+                *ret_problem = "the port is not one of 1 to 65535";
+        return r;
+}
+
+static void decide_absolute(Connection *c, const Http1Head *head, Slice rest) {
+        const char *problem = NULL;
+        Target t;
+
+        int r = parse_absolute(rest, &t, &problem);
+        if (r >= 0)
+                set_subject_host(c, head, "http://", &t);
+        if (r >= 0 && is_own(c->broker, &t.host, t.port) && slice_starts(t.path, ROUTE_PREFIX) && host_header_matches(head, &t)) {
+                decide_route(c, head, t.path); /* here the stand-in is the credential */
+                return;
+        }
+        if (!authorized(c->broker, head))
+                request_refuse(c, ANSWER_CREDENTIAL, NULL, NULL);
+        else if (r < 0)
+                request_refuse(c, ANSWER_AUTHORITY, problem, NULL);
+        else if (!host_header_matches(head, &t))
+                request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
+        else if (judge(c, &t)) {
+                ExchangeTarget target = {.host = &t.host, .port = t.port, .path = t.path};
+                start_exchange(c, head, &target);
+        }
+}
+
+static void decide_origin(Connection *c, const Http1Head *head) {
+        const char *problem;
+        Target t;
+
+        set_subject(c, "%.*s of a path", (int) head->method.size, head->method.data);
+        if (!slice_starts(head->target, ROUTE_PREFIX)) {
+                request_refuse(c, ANSWER_NOT_PROXIED, NULL, NULL);
+                return;
+        }
+        /* Under another name than its own, this port leads nowhere. */
+        if (http1_count(head, "Host") != 1 ||
+            host_parse_authority(http1_find(head, "Host")->value, c->broker->listen_port, &t.host, &t.port, &problem) < 0 ||
+            !is_own(c->broker, &t.host, t.port)) {
+                request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
+                return;
+        }
+        set_subject(c, "%.*s of a provider route", (int) head->method.size, head->method.data);
+        decide_route(c, head, head->target);
+}
+
+void request_decide(Connection *c, const Http1Head *head) {
+        static const char http[] = "http://";
+
+        c->body_unread = head->framing != HTTP1_BODY_NONE;
+        c->request_keep_alive = head->keep_alive;
+        c->request_was_head = slice_is(head->method, "HEAD");
+
+        if (slice_is(head->method, "CONNECT"))
+                decide_connect(c, head);
+        else if (head->target.data[0] == '/')
+                decide_origin(c, head);
+        else if (slice_starts_case(head->target, http))
+                decide_absolute(c, head, (Slice) {head->target.data + (sizeof(http) - 1), head->target.size - (sizeof(http) - 1)});
+        else {
+                set_subject(c, "%.*s", (int) head->method.size, head->method.data);
+                request_refuse(c, authorized(c->broker, head) ? ANSWER_SCHEME : ANSWER_CREDENTIAL, NULL, NULL);
+        }
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "broker/broker.h"
+#include "broker/limits.h"
+#include "broker/pipes.h"
+#include "broker/tunnel.h"
+
+/* Splices of one direction before others get their turn. */
+#define TURNS_MAX 16U
+
+/* The unit of the fallback without pipes: when the process has no descriptors left. */
+#define BOUNCE_SIZE (16U * 1024U)
+
+static const char established[] = "HTTP/1.1 200 Connection Established\r\n\r\n";
+
+typedef struct Flow {
+        int from, to;
+        Pipe pipe;
+        size_t in_pipe;
+        char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
+        size_t size, done;
+        bool end;  /* of `from` was seen */
+        bool shut; /* and passed on: this direction is over */
+        bool wants_room; /* `to` takes no more at the moment */
+        uint64_t total;
+} Flow;
+
+struct Tunnel {
+        Connection *connection;
+        int upstream;
+        sd_event_source *client_io, *upstream_io, *idle;
+        Flow up, down;
+        usec_t active;
+        uint32_t client_events, upstream_events;
+};
+
+Tunnel *tunnel_free(Tunnel *t) {
+        if (!t)
+                return NULL;
+        sd_event_source_disable_unref(t->client_io);
+        sd_event_source_disable_unref(t->upstream_io);
+        sd_event_source_disable_unref(t->idle);
+        for (Flow *f = &t->up;; f = &t->down) {
+                pipe_pool_give(&t->connection->broker->pipes, &f->pipe, f->in_pipe == 0);
+                free(f->buffer);
+                if (f == &t->down)
+                        break;
+        }
+        safe_close(t->upstream);
+        return mfree(t);
+}
+
+void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
+        *ret_up = t->up.total;
+        *ret_down = t->down.total > (sizeof(established) - 1) ? t->down.total - (sizeof(established) - 1) : 0;
+}
+
+/* 1: nothing is held, 0: `to` has no room, negative errno. */
+static int flush(PipePool *pool, Flow *f) {
+        while (f->done < f->size) {
+                ssize_t n = send(f->to, f->buffer + f->done, f->size - f->done, MSG_NOSIGNAL);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -errno;
+                f->done += (size_t) n;
+                f->total += (size_t) n;
+        }
+        if (f->buffer) {
+                f->buffer = mfree(f->buffer);
+                f->size = f->done = 0;
+        }
+        while (f->in_pipe > 0) {
+                ssize_t n = splice(f->pipe.read, NULL, f->to, NULL, f->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -errno;
+                if (n == 0)
+                        return -EPIPE;
+                f->in_pipe -= (size_t) n;
+                f->total += (size_t) n;
+        }
+        pipe_pool_give(pool, &f->pipe, true);
+        return 1;
+}
+
+/* Without a pipe: through memory, a piece at a time. */
+static ssize_t bounce(Flow *f) {
+        f->buffer = malloc(BOUNCE_SIZE);
+        if (!f->buffer)
+                return -ENOMEM;
+        ssize_t n = recv(f->from, f->buffer, BOUNCE_SIZE, 0);
+        if (n <= 0) {
+                int r = n < 0 ? -errno : 0;
+                f->buffer = mfree(f->buffer);
+                return r;
+        }
+        f->size = (size_t) n;
+        f->done = 0;
+        return n;
+}
+
+/* > 0: bytes are held now, 0: end of file, -EAGAIN: nothing there, or another negative errno. */
+static ssize_t fill(PipePool *pool, Flow *f) {
+        ssize_t n;
+
+        if (f->pipe.read < 0 && pipe_pool_take(pool, &f->pipe) < 0)
+                return bounce(f);
+        do
+                n = splice(f->from, NULL, f->pipe.write, NULL, PIPE_WANTED_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        while (n < 0 && errno == EINTR);
+        if (n > 0) {
+                f->in_pipe = (size_t) n;
+                return n;
+        }
+        int r = n < 0 ? -errno : 0;
+        pipe_pool_give(pool, &f->pipe, true);
+        return r;
+}
+
+static int pass_end(Flow *f) {
+        f->shut = true;
+        /* ENOTCONN: that side went already; its other direction says how. */
+        return shutdown(f->to, SHUT_WR) < 0 && errno != ENOTCONN ? -errno : 0;
+}
+
+/* Moves what can be moved now. Negative errno: one side failed. */
+static int move(PipePool *pool, Flow *f) {
+        for (unsigned turn = 0; turn < TURNS_MAX && !f->shut; turn++) {
+                int r = flush(pool, f);
+                f->wants_room = r == 0;
+                if (r <= 0)
+                        return r;
+                if (f->end)
+                        return pass_end(f);
+                ssize_t n = fill(pool, f);
+                if (n == -EAGAIN)
+                        return 0;
+                if (n < 0)
+                        return (int) n;
+                if (n == 0)
+                        f->end = true;
+        }
+        /* More may be there: the level-triggered source comes back for it. A piece in hand waits for room, which is there or comes. */
+        f->wants_room = f->in_pipe > 0 || f->size > 0 || (f->end && !f->shut);
+        return 0;
+}
+
+static uint32_t events_for(const Flow *out, const Flow *in) {
+        uint32_t events = 0;
+
+        if (!out->end && !out->wants_room)
+                events |= EPOLLIN;
+        if (in->wants_room)
+                events |= EPOLLOUT;
+        return events;
+}
+
+static int set_events(sd_event_source *s, uint32_t *current, uint32_t wanted) {
+        if (*current == wanted)
+                return 0;
+        *current = wanted;
+        int r = sd_event_source_set_io_events(s, wanted);
+        if (r < 0 || wanted == 0)
+                return r;
+        return sd_event_source_set_enabled(s, SD_EVENT_ON); /* check_hangup() may have silenced it */
+}
+
+static void over(Tunnel *t, int error) {
+        Connection *c = t->connection;
+
+        if (error < 0) {
+                /* A reset, not a clean end: SO_LINGER with no time makes close() send one. */
+                struct linger reset = {.l_onoff = 1};
+                (void) setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+                (void) setsockopt(t->upstream, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        }
+        connection_tunnel_done(c, error);
+}
+
+/* An error or a hang-up on a side that is neither read nor written at the moment would be reported again and again. */
+static int check_hangup(sd_event_source *s, int fd, uint32_t revents, uint32_t events) {
+        int error = 0;
+        socklen_t size = sizeof(error);
+
+        if (!(revents & (EPOLLHUP | EPOLLERR)) || events != 0)
+                return 0;
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
+                return -errno;
+        if (error != 0)
+                return -error;
+        return sd_event_source_set_enabled(s, SD_EVENT_OFF);
+}
+
+static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        Tunnel *t = userdata;
+        PipePool *pool = &t->connection->broker->pipes;
+
+        uint32_t readable = revents & (EPOLLIN | EPOLLHUP | EPOLLERR), writable = revents & (EPOLLOUT | EPOLLHUP | EPOLLERR);
+        bool client = fd == t->connection->fd;
+        int r = 0;
+
+        t->active = now_monotonic();
+        if (client ? readable : writable)
+                r = move(pool, &t->up);
+        if (r >= 0 && (client ? writable : readable))
+                r = move(pool, &t->down);
+        if (r < 0 || (t->up.shut && t->down.shut)) {
+                over(t, r);
+                return 0;
+        }
+        r = set_events(t->client_io, &t->client_events, events_for(&t->up, &t->down));
+        if (r >= 0)
+                r = set_events(t->upstream_io, &t->upstream_events, events_for(&t->down, &t->up));
+        if (r >= 0)
+                r = check_hangup(s, fd, revents, fd == t->upstream ? t->upstream_events : t->client_events);
+        if (r < 0)
+                over(t, r);
+        return 0;
+}
+
+static int on_idle(sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Tunnel *t = userdata;
+        usec_t now = now_monotonic(), end = t->active + TUNNEL_IDLE_USEC;
+
+        if (now >= end) {
+                over(t, -ETIMEDOUT);
+                return 0;
+        }
+        /* Armed anew only here: a busy tunnel does not touch its timer. */
+        int r = sd_event_source_set_time(s, end);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        if (r < 0)
+                over(t, r);
+        return 0;
+}
+
+static int watch(Tunnel *t) {
+        sd_event *event = t->connection->broker->event;
+
+        t->client_events = t->upstream_events = EPOLLIN | EPOLLOUT;
+        int r = sd_event_add_io(event, &t->client_io, t->connection->fd, t->client_events, on_io, t);
+        if (r >= 0)
+                r = sd_event_add_io(event, &t->upstream_io, t->upstream, t->upstream_events, on_io, t);
+        if (r >= 0)
+                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + TUNNEL_IDLE_USEC, USEC_PER_MINUTE, on_idle, t);
+        return r;
+}
+
+int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
+        Tunnel *t = calloc(1, sizeof(Tunnel));
+        if (!t) {
+                safe_close(upstream);
+                return -ENOMEM;
+        }
+        t->connection = c;
+        t->upstream = upstream;
+        t->active = now_monotonic();
+        t->up = (Flow) {.from = c->fd, .to = upstream, .pipe = PIPE_NONE};
+        t->down = (Flow) {.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
+
+        int r = 0;
+        t->down.buffer = strdup(established);
+        t->down.size = (sizeof(established) - 1);
+        if (c->in_size > 0) {
+                t->up.buffer = malloc(c->in_size);
+                if (t->up.buffer) {
+                        memcpy(t->up.buffer, c->in, c->in_size);
+                        t->up.size = c->in_size;
+                }
+        }
+        if (!t->down.buffer || (c->in_size > 0 && !t->up.buffer))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = watch(t);
+        if (r < 0) {
+                tunnel_free(t);
+                return r;
+        }
+        *ret = t;
+        return 0;
+}
