@@ -10,17 +10,24 @@ typedef struct ExchangeTarget {
         const Provider *provider; /* NULL: a plain forward */
         const Host *host;         /* forward: the target's; provider: the provider's */
         uint16_t port;
-        Slice path;               /* origin form, query included: what goes upstream (after base_path for a provider) */
+        Slice path;               /* origin form, query included: what goes upstream (after base_path for a provider); may be "" */
 } ExchangeTarget;
 
-/* Takes over c's socket. head points into c->in[0…head_size); the exchange consumes those and the body's bytes from c->in before it reads more.
- * By then the connection has authenticated and judged host and port; for a provider the stand-in has been checked by
- * provider_authorize(). Negative errno: nothing was taken over and nothing answered. */
+/* Takes over c's socket: c->io and c->timer are freed, c->exchange is set. head points into c->in[0…head_size); the exchange consumes those and the
+ * body's bytes from c->in before it reads more. By then the connection has authenticated and judged host and port; for a provider the
+ * stand-in has been checked by provider_authorize(). Nothing is called back from here: the first callback comes from the loop. Negative
+ * errno: nothing was taken over and nothing answered. */
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
 
-/* The broker was closed, or the client went: ends it without an answer (a receipt is still written). */
+/* The broker was closed, or the client went: ends it without an answer and without connection_exchange_done() (a receipt is still
+ * written, and c->exchange is NULL); → NULL. The caller closes the connection. */
 Exchange *exchange_cancel(Exchange *e);
 
-/* A route's first check, before anything is dialled (provider.c): 0 to go on with *ret filled, else the status it has answered c with.
- * path is what follows "http://127.0.0.1:PORT" or the Host of an origin-form request: "/provider/ID/…". */
+/* Closes the connections that are kept to providers, and forgets their trust and tickets. Every exchange must have ended before; call it when
+ * the broker is closed, and before setup_free(). */
+void exchange_forget_upstreams(Broker *b);
+
+/* A route's first check, before anything is dialled (provider.c): 0 to go on with *ret filled, else the status it has answered c with, or a
+ * negative errno when not even that was possible. path is what follows "http://127.0.0.1:PORT" or the Host of an origin-form request:
+ * "/provider/ID/…". It leaves the receipt of a call that it turns away. */
 int provider_authorize(Connection *c, const Http1Head *head, Slice path, ExchangeTarget *ret);

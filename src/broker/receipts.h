@@ -1,38 +1,24 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Receipts of provider calls: queued by the loop, written and fdatasync'ed by one thread at most a second later. A write that fails is logged
- * once a minute and never fails a call. */
+/* Receipts of provider calls: queued by the loop, written and fdatasync'ed by one thread at most a second later. A write that fails is
+ * tried again, is logged once a minute and never fails a call. No torn record ever stands before a whole one. */
 
-#include "basic/clock.h"
-#include "broker/http1.h"
-#include "broker/setup.h"
-#include "shared/spool.h"
+#include "broker/receipt.h"
 
 typedef struct Receipts Receipts;
 
-typedef struct Receipt {
-        const Provider *provider;
-        const char *method;  /* a standard name, or "OTHER" */
-        Slice path;          /* as sent, after the route; is decoded, scrubbed, cut at an encoded query, escaped and cut to 256 bytes here */
-        size_t query_size;   /* only the length of a query is kept */
-        unsigned status;     /* what the session got; 0 = nothing */
-        usec_t started;      /* monotonic */
-        uint64_t bytes_up;   /* body bytes sent upstream */
-        uint64_t bytes_down; /* body bytes given to the session */
-        ReceiptOutcome outcome;
-        uint64_t unrecorded; /* DENIED: how many were refused without a record since the last */
-} Receipt;
-
-/* fd is the spool (owned from here on; -EBADF: receipts are counted and dropped). session is borrowed. */
+/* fd is the spool, open for writing (owned from here on, also on failure; -EBADF: receipts are counted and dropped, and a line says so).
+ * session is borrowed. */
 int receipts_new(const char *session, int fd, Receipts **ret);
 /* Writes what is queued, syncs, joins the thread. */
 Receipts *receipts_free(Receipts *r);
 DEFINE_CLEANUP(Receipts *, receipts_free);
 
-/* Never blocks. The payload is one JSON object: ended (µs since the epoch), session, provider, credential, host, method, path, query (length),
- * status, duration (µs), up, down, outcome, and unrecorded when > 0. */
-void receipts_add(Receipts *r, const Receipt *receipt);
+/* Never blocks. Of RECEIPT_DENIED one a minute (by receipt->started) is kept; the next one kept carries how many were not, and
+ * the log says it within a minute. False when this one was only counted. */
+bool receipts_add(Receipts *r, const Receipt *receipt);
 
-/* A grant for once that is used now: written and synced before this returns (the caller dials after). Negative errno: it was not kept. */
+/* A grant for once that is used now: written and synced before this returns (the caller dials after), at most two seconds. Negative errno: it
+ * was not kept (-EBADF without a spool). Its payload is used (µs since the epoch), session, grant, host. */
 int receipts_grant_used(Receipts *r, const char *grant_id, const char *host);

@@ -45,6 +45,7 @@ typedef struct Provider {
         char *ca_pem;          /* NULL = system trust alone */
         size_t ca_pem_size;
         void *tls_credentials; /* of tls.c, loaded at the first call: the system's trust store costs 4 MiB */
+        void (*tls_credentials_free)(void *); /* NULL while there are none */
 } Provider;
 
 typedef struct Setup {

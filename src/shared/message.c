@@ -3,6 +3,7 @@
 
 #include "basic/fd.h"
 #include "basic/text.h"
+#include "shared/json-text.h"
 #include "shared/message.h"
 
 struct Message {
@@ -30,27 +31,6 @@ _printf_(2, 3) static int problem(char **ret_problem, const char *format, ...) {
                 *ret_problem = NULL;
         va_end(ap);
         return -EBADMSG;
-}
-
-static bool too_deep(const char *data, size_t size) {
-        unsigned depth = 0;
-        bool quoted = false;
-
-        for (size_t i = 0; i < size; i++) {
-                if (quoted) {
-                        if (data[i] == '\\')
-                                i++;
-                        else if (data[i] == '"')
-                                quoted = false;
-                } else if (data[i] == '"')
-                        quoted = true;
-                else if (data[i] == '[' || data[i] == '{') {
-                        if (++depth > MESSAGE_DEPTH_MAX)
-                                return true;
-                } else if ((data[i] == ']' || data[i] == '}') && depth > 0)
-                        depth--;
-        }
-        return false;
 }
 
 static JsonArray *fd_names(const Message *m) {
@@ -85,11 +65,13 @@ static int parse_object(Message *m, const char *data, size_t size, char **ret_pr
                 return problem(ret_problem, "the message is larger than %u bytes", MESSAGE_SIZE_MAX);
         if (memchr(data, 0, size) || !g_utf8_validate(data, (gssize) size, NULL))
                 return problem(ret_problem, "the message is not UTF-8 text");
-        if (too_deep(data, size))
-                return problem(ret_problem, "the message is nested deeper than %u", MESSAGE_DEPTH_MAX);
-        /* json-glib also takes comments and "var x = …"; ours begins with the brace. */
         if (size == 0 || data[0] != '{')
                 return problem(ret_problem, "the message is not a JSON object");
+        int r = json_text_check(data, size, MESSAGE_DEPTH_MAX);
+        if (r == -E2BIG)
+                return problem(ret_problem, "the message is nested deeper than %u", MESSAGE_DEPTH_MAX);
+        if (r < 0)
+                return problem(ret_problem, "the message is not valid JSON");
 
         m->parser = json_parser_new();
         if (!json_parser_load_from_data(m->parser, data, (gssize) size, NULL))

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "broker/answers.h"
+#include "broker/relay.h"
+
+#define LINGER_USEC USEC_PER_SEC
+#define LINGER_MAX (16U << 20)                   /* bytes of a body that nobody wants */
+#define HALF_CLOSE_USEC (USEC_PER_SEC / 10)      /* a FIN that comes this soon after the answer's beginning was sent before it */
+#define LEFT_USEC (USEC_PER_SEC / 2)             /* how long a client that left may still be served without noticing */
+#define TIMER_ACCURACY_USEC (50 * USEC_PER_MSEC)
+
+static void pump(Exchange *e);
+
+static Exchange *exchange_free(Exchange *e) {
+        if (!e)
+                return NULL;
+        e->dial = dial_cancel(e->dial);
+        sd_event_source_disable_unref(e->client_io);
+        sd_event_source_disable_unref(e->stream_io);
+        sd_event_source_disable_unref(e->timer);
+        stream_free(e->stream);
+        relay_buffer_done(&e->request.head);
+        relay_buffer_done(&e->request.out);
+        relay_buffer_done(&e->answer.in);
+        relay_buffer_done(&e->answer.out);
+        scrub_free(e->answer.scrub);
+        free(e->path);
+        return mfree(e);
+}
+DEFINE_CLEANUP(Exchange *, exchange_free);
+
+/* The receipt of a provider's call, and a line for every exchange. */
+static void record(const Exchange *e) {
+        const char *session = e->broker->setup->session;
+        size_t unsent = relay_buffer_size(&e->answer.out);
+        Receipt receipt = {
+                .provider = e->provider,
+                .method = e->method,
+                .status = e->status,
+                .started = e->started,
+                .bytes_up = e->request.bytes,
+                .bytes_down = e->answer.bytes - MIN(unsent, e->answer.bytes),
+                .outcome = e->outcome,
+        };
+        _cleanup_free_ char *path = NULL;
+
+        if (!e->provider) {
+                log_info("session %s: %s http://%s:%u: %u, %s", session, e->method, e->host.name, e->port, e->status,
+                         receipt_outcome_to_string(e->outcome));
+                return;
+        }
+        receipt.path = receipt_split_query((Slice) {e->path, strlen(e->path)}, &receipt.query_size);
+        (void) receipts_add(e->broker->receipts, &receipt);
+        if (receipt_path(e->provider, receipt.path, &path) >= 0)
+                log_info("session %s: provider %s: %s %s: %u, %s", session, e->provider->id, e->method, path, e->status,
+                         receipt_outcome_to_string(e->outcome));
+}
+
+/* The last thing: e is gone when it returns. */
+static void finish(Exchange *e, bool keep_alive) {
+        Connection *c = e->c;
+
+        /* Of an answer that ends with the connection only a reset tells that it is not whole. */
+        if (e->answer.begun && !e->answer.whole && e->answer.close_out) {
+                static const struct linger reset = {.l_onoff = 1};
+                (void) setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        }
+        record(e);
+        exchange_free(e);
+        c->exchange = NULL;
+        connection_exchange_done(c, keep_alive);
+}
+
+Exchange *exchange_cancel(Exchange *e) {
+        if (!e)
+                return NULL;
+        if (e->phase != EXCHANGE_OWN_ANSWER && e->phase != EXCHANGE_LINGER)
+                e->outcome = RECEIPT_INTERRUPTED;
+        record(e);
+        e->c->exchange = NULL;
+        return exchange_free(e);
+}
+
+void exchange_forget_upstreams(Broker *b) {
+        upstreams_free(b->setup);
+}
+
+static void drop_upstream(Exchange *e) {
+        e->dial = dial_cancel(e->dial);
+        e->stream_io = sd_event_source_disable_unref(e->stream_io);
+        e->stream = stream_free(e->stream);
+}
+
+void exchange_fail(Exchange *e, ReceiptOutcome outcome, unsigned status, const char *reason, const char *body) {
+        RelayBuffer *b = &e->answer.out;
+
+        drop_upstream(e);
+        e->phase = EXCHANGE_OWN_ANSWER;
+        e->outcome = outcome;
+        e->status = status;
+        e->limit = 0;
+        e->keep_alive = e->keep_alive && e->minor >= 1 && relay_request_discard(e);
+        body = body ?: reason;
+        int n = snprintf(b->data + b->end, b->room - b->end,
+                         "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\n%s\r\n%s%s", status, reason,
+                         strlen(body) + 1, e->keep_alive ? "" : "Connection: close\r\n", e->request.is_head ? "" : body,
+                         e->request.is_head ? "" : "\n");
+        if (n > 0 && (size_t) n < b->room - b->end)
+                b->end += (size_t) n;
+        if (e->provider && status >= 500)
+                log_warning("session %s: provider %s: answered with %u: %s", e->broker->setup->session, e->provider->id, status, body);
+}
+
+static void update_timer(Exchange *e) {
+        usec_t next = e->active + EXCHANGE_STALL_USEC;
+
+        if (e->limit > 0)
+                next = MIN(next, e->limit);
+        if (e->client_left)
+                next = MIN(next, e->active + LEFT_USEC);
+        /* Later is found out when it fires: bytes that move do not cost a timer each. */
+        if (next >= e->armed)
+                return;
+        if (sd_event_source_set_time(e->timer, next) >= 0 && sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT) >= 0)
+                e->armed = next;
+}
+
+static int update_events(Exchange *e) {
+        uint32_t client = e->client_done ? 0 : EPOLLRDHUP, stream = 0;
+
+        if (relay_request_hungry(e) || e->phase == EXCHANGE_LINGER)
+                client |= EPOLLIN;
+        if (relay_buffer_size(&e->answer.out) > 0)
+                client |= EPOLLOUT;
+        int r = sd_event_source_set_io_events(e->client_io, client);
+        if (r < 0 || !e->stream_io)
+                return r;
+
+        if (e->phase == EXCHANGE_HANDSHAKE)
+                stream = e->handshake_events;
+        else
+                stream = (relay_answer_hungry(e) ? EPOLLIN : 0U) | (relay_request_pending(e) ? EPOLLOUT : 0U);
+        /* Off, because an error is told even when nothing was asked for, again and again. */
+        r = sd_event_source_set_enabled(e->stream_io, stream ? SD_EVENT_ON : SD_EVENT_OFF);
+        return r < 0 || !stream ? r : sd_event_source_set_io_events(e->stream_io, stream);
+}
+
+static int on_stream_io(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata) {
+        pump(userdata);
+        return 0;
+}
+
+/* The stream is connected: on to the handshake, which a plain one does not have. */
+static int begin_stream(Exchange *e) {
+        int r = sd_event_add_io(e->broker->event, &e->stream_io, stream_fd(e->stream), EPOLLOUT, on_stream_io, e);
+        if (r < 0)
+                return r;
+        e->phase = e->reused || !stream_is_tls(e->stream) ? EXCHANGE_RELAYING : EXCHANGE_HANDSHAKE;
+        e->handshake_events = EPOLLOUT;
+        e->active = now_monotonic();
+        e->limit = e->phase == EXCHANGE_HANDSHAKE ? e->active + DIAL_TIMEOUT_USEC : 0;
+        return 0;
+}
+
+static void dial_failed(Exchange *e, DialResult result, const char *detail) {
+        static const char *const phase[_DIAL_RESULT_MAX] = {
+                [DIAL_NOT_RESOLVED] = "lookup failed",
+                [DIAL_RESOLVE_TIMEOUT] = "lookup timed out",
+                [DIAL_NOT_PUBLIC] = "not a public host",
+                [DIAL_UNREACHABLE] = "connect failed",
+        };
+        const AnswerWords *words = answer_words(answer_for_dial(result));
+
+        log_warning("session %s: %s:%u: %s%s%s", e->broker->setup->session, e->host.name, e->port, phase[result], *detail ? ": " : "", detail);
+        exchange_fail(e, result == DIAL_NOT_PUBLIC ? RECEIPT_REFUSED : RECEIPT_UPSTREAM_UNREACHABLE, words->status, words->reason, words->body);
+}
+
+static void on_dialled(void *userdata, DialResult result, int fd, _unused_ const Address *address, const char *detail) {
+        Exchange *e = userdata;
+
+        e->dial = NULL;
+        if (result != DIAL_CONNECTED)
+                dial_failed(e, result, detail ?: "");
+        else {
+                int r = e->upstream ? upstream_open(e->upstream, fd, &e->stream) : stream_new(fd, NULL, &e->stream);
+                if (r < 0)
+                        safe_close(fd);
+                else
+                        r = begin_stream(e);
+                if (r < 0) {
+                        log_error_errno(r, "session %s: %s:%u: cannot use the connection: %m", e->broker->setup->session, e->host.name, e->port);
+                        exchange_fail(e, RECEIPT_UPSTREAM_UNREACHABLE, 502, "upstream unreachable", NULL);
+                }
+        }
+        pump(e);
+}
+
+static int dial(Exchange *e) {
+        e->reused = false;
+        e->phase = EXCHANGE_DIALLING;
+        return dial_start(e->broker, &e->host, e->port, on_dialled, e, &e->dial);
+}
+
+/* A kept connection was dead: the same request once more, over a new one. */
+static int redial(Exchange *e) {
+        drop_upstream(e);
+        relay_request_rewind(e);
+        e->answer.end = 0;
+        e->answer.scanned = 0;
+        return dial(e);
+}
+
+static int handshake(Exchange *e) {
+        char problem[TLS_PROBLEM_MAX] = "";
+
+        int r = stream_handshake(e->stream, &e->handshake_events, problem);
+        if (r == -EAGAIN)
+                return 0;
+        if (r < 0) {
+                log_warning("session %s: provider %s: %s:%u: TLS failed: %s", e->broker->setup->session, e->provider->id, e->host.name, e->port,
+                            problem);
+                exchange_fail(e, RECEIPT_UPSTREAM_UNREACHABLE, 502, "upstream unreachable", NULL);
+                return 0;
+        }
+        e->phase = EXCHANGE_RELAYING;
+        e->active = now_monotonic();
+        e->limit = 0;
+        return 0;
+}
+
+/* The answer has gone out: what becomes of the upstream's connection? */
+static void release_stream(Exchange *e) {
+        const AnswerRelay *a = &e->answer;
+        bool keep = e->upstream && a->whole && a->keep_upstream && a->end == 0 && relay_buffer_size(&a->in) == 0 && e->request.taken &&
+                    !e->request.broken && relay_buffer_size(&e->request.head) == 0 && relay_buffer_size(&e->request.out) == 0;
+
+        e->stream_io = sd_event_source_disable_unref(e->stream_io);
+        if (keep)
+                upstream_keep(e->upstream, TAKE_PTR(e->stream), a->keep_usec);
+        else if (a->whole && e->stream) {
+                stream_remember(e->stream);
+                e->stream = stream_close(e->stream);
+        } else
+                e->stream = stream_free(e->stream);
+}
+
+/* True when e is gone. */
+static bool answered(Exchange *e) {
+        if (e->phase == EXCHANGE_RELAYING)
+                release_stream(e);
+        if (e->request.taken || e->answer.close_out || relay_request_discard(e)) {
+                finish(e, e->keep_alive && e->request.taken);
+                return true;
+        }
+        /* It may still be sending its body; closing now would reset the answer out of its hands. */
+        (void) shutdown(e->c->fd, SHUT_WR);
+        e->phase = EXCHANGE_LINGER;
+        e->limit = now_monotonic() + LINGER_USEC;
+        return false;
+}
+
+/* True when e is gone. */
+static bool linger(Exchange *e) {
+        char scratch[16 * 1024];
+
+        for (unsigned i = 0; i < 16; i++) {
+                ssize_t n = recv(e->c->fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+                if (n < 0 && errno == EAGAIN)
+                        return false;
+                if (n > 0)
+                        e->lingered += (size_t) n;
+                if (n <= 0 || e->lingered > LINGER_MAX) {
+                        finish(e, false);
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* What a direction could not do. True when e is gone. */
+static bool failed(Exchange *e, int r) {
+        if (r == -ESTALE) {
+                r = redial(e);
+                if (r >= 0)
+                        return false;
+        }
+        if (r == -ECONNABORTED || e->answer.begun || e->phase == EXCHANGE_OWN_ANSWER || e->phase == EXCHANGE_LINGER) {
+                if (e->phase != EXCHANGE_OWN_ANSWER && e->phase != EXCHANGE_LINGER)
+                        e->outcome = RECEIPT_INTERRUPTED;
+                finish(e, false);
+                return true;
+        }
+        e->keep_alive = false;
+        if (r == -EBADMSG)
+                exchange_fail(e, RECEIPT_REFUSED, 400, "Bad Request", "the request's chunks are malformed");
+        else {
+                log_error_errno(r, "session %s: %s:%u: a call cannot go on: %m", e->broker->setup->session, e->host.name, e->port);
+                exchange_fail(e, RECEIPT_REFUSED, 500, "Internal Server Error", NULL);
+        }
+        return false;
+}
+
+static int move(Exchange *e) {
+        int r = 0;
+
+        if (e->phase == EXCHANGE_HANDSHAKE)
+                r = handshake(e);
+        if (r >= 0 && e->phase == EXCHANGE_RELAYING && !e->answer.done)
+                r = relay_request_move(e);
+        if (r >= 0 && e->phase == EXCHANGE_RELAYING)
+                r = relay_answer_move(e);
+        if (r >= 0 && e->phase == EXCHANGE_OWN_ANSWER)
+                r = relay_answer_flush(e);
+        return r;
+}
+
+/* Moves what can be moved, then waits for what it needs, or ends. */
+static void pump(Exchange *e) {
+        if (e->phase == EXCHANGE_LINGER && linger(e))
+                return;
+        for (int r; (r = move(e)) < 0;)
+                if (failed(e, r))
+                        return;
+        bool out = relay_buffer_size(&e->answer.out) > 0;
+        if (!out && (e->phase == EXCHANGE_OWN_ANSWER || (e->phase == EXCHANGE_RELAYING && e->answer.done)) && answered(e))
+                return;
+        int r = update_events(e);
+        if (r < 0) {
+                log_error_errno(r, "session %s: cannot wait for a call: %m", e->broker->setup->session);
+                e->outcome = RECEIPT_INTERRUPTED;
+                finish(e, false);
+                return;
+        }
+        update_timer(e);
+}
+
+static int on_client_io(_unused_ sd_event_source *source, _unused_ int fd, uint32_t events, void *userdata) {
+        Exchange *e = userdata;
+
+        if (events & (EPOLLHUP | EPOLLERR)) {
+                (void) failed(e, -ECONNABORTED);
+                return 0;
+        }
+        if ((events & EPOLLRDHUP) && !e->client_done) {
+                e->client_done = true;
+                /* Before the answer began it may be a half-close, and then the answer is still wanted. */
+                e->client_left = e->answer.begun && now_monotonic() > e->begun_at + HALF_CLOSE_USEC;
+        }
+        pump(e);
+        return 0;
+}
+
+static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Exchange *e = userdata;
+        usec_t now = now_monotonic();
+
+        e->armed = USEC_INFINITY;
+        if ((e->client_left && now >= e->active + LEFT_USEC) || (e->phase == EXCHANGE_LINGER && now >= e->limit)) {
+                (void) failed(e, -ECONNABORTED);
+                return 0;
+        }
+        if (e->phase == EXCHANGE_HANDSHAKE && now >= e->limit) {
+                log_warning("session %s: provider %s: %s:%u: TLS timed out", e->broker->setup->session, e->provider->id, e->host.name, e->port);
+                exchange_fail(e, RECEIPT_UPSTREAM_UNREACHABLE, 502, "upstream unreachable", NULL);
+        } else if (now >= e->active + EXCHANGE_STALL_USEC && e->phase != EXCHANGE_DIALLING) {
+                log_warning("session %s: %s:%u: a call stood still for too long", e->broker->setup->session, e->host.name, e->port);
+                if (e->answer.begun || e->phase == EXCHANGE_OWN_ANSWER) {
+                        (void) failed(e, -ECONNABORTED);
+                        return 0;
+                }
+                exchange_fail(e, RECEIPT_INTERRUPTED, 504, "Gateway Timeout", "the upstream did not answer in time");
+        }
+        pump(e);
+        return 0;
+}
+
+/* A forward that asks to switch protocols; HTTP/2 over plain text is an offer that a server may ignore, and so is dropped. */
+static bool wants_upgrade(const Http1Head *head) {
+        const Http1Field *f = http1_find(head, "Upgrade");
+
+        return f && http1_count(head, "Connection") > 0 && !(http1_count(head, "Upgrade") == 1 && slice_is(f->value, "h2c"));
+}
+
+static int prepare(Exchange *e, const Http1Head *head, size_t head_size, const ExchangeTarget *target) {
+        int r;
+
+        e->path = strndup(target->path.data ?: "", target->path.size);
+        if (!e->path)
+                return -ENOMEM;
+        if (e->provider) {
+                r = upstream_get(e->broker, e->provider, &e->upstream);
+                if (r < 0)
+                        return r;
+        }
+        r = relay_answer_prepare(e);
+        if (r >= 0)
+                r = relay_request_prepare(e, head, head_size, target);
+        return r;
+}
+
+static int take_over(Exchange *e, Connection *c) {
+        static const int on = 1;
+
+        int r = sd_event_add_time(e->broker->event, &e->timer, CLOCK_MONOTONIC, e->started + EXCHANGE_STALL_USEC, TIMER_ACCURACY_USEC, on_timer, e);
+        if (r < 0)
+                return r;
+        e->armed = e->started + EXCHANGE_STALL_USEC;
+        /* One descriptor, one source: the connection's own is put back when this one cannot be had. */
+        if (c->io)
+                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+        r = sd_event_add_io(e->broker->event, &e->client_io, c->fd, EPOLLRDHUP, on_client_io, e);
+        if (r < 0) {
+                if (c->io)
+                        (void) sd_event_source_set_enabled(c->io, SD_EVENT_ON);
+                return r;
+        }
+        (void) setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        return 0;
+}
+
+int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target) {
+        _cleanup_(exchange_freep) Exchange *e = calloc(1, sizeof(Exchange));
+        int r;
+
+        if (!e)
+                return -ENOMEM;
+        e->c = c;
+        e->broker = c->broker;
+        e->provider = target->provider;
+        e->host = *target->host;
+        e->port = target->port;
+        e->method = receipt_method(head->method);
+        e->minor = head->minor;
+        e->keep_alive = head->keep_alive;
+        e->started = e->active = now_monotonic();
+        e->outcome = RECEIPT_INTERRUPTED;
+        r = prepare(e, head, head_size, target);
+        if (r < 0)
+                return r;
+        bool refused = !e->provider && wants_upgrade(head);
+        if (refused)
+                e->phase = EXCHANGE_OWN_ANSWER;
+        else if (e->upstream && (e->stream = upstream_take(e->upstream))) {
+                e->reused = true;
+                r = begin_stream(e);
+        } else
+                r = dial(e);
+        if (r < 0)
+                return r;
+        r = take_over(e, c);
+        if (r < 0)
+                return r;
+        c->io = sd_event_source_disable_unref(c->io);
+        c->timer = sd_event_source_disable_unref(c->timer);
+        relay_request_commit(e, head_size);
+        if (refused)
+                exchange_fail(e, RECEIPT_REFUSED, 501, "Not Implemented", "this proxy does not switch protocols: use CONNECT");
+        (void) update_events(e);
+        c->exchange = TAKE_PTR(e);
+        return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The parts of a setup that concern one provider, for setup.c. */
+
+#include "broker/keys.h"
+#include "broker/setup.h"
+
+/* Reads member `id` of "providers" into p, which is zeroed, takes the key out of keys and the CA file out of m. s has its allow_internal.
+ * -EBADMSG with *ret_problem to free; p is then half-built, for setup_free(). */
+int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *id, Keys *keys, Provider *p, char **ret_problem);
+
+/* https://HOST[:PORT][/path] without user, query or fragment; else -EBADMSG with a static phrase that quotes nothing of the URL, as it may hold
+ * a password. The same with http:// is taken, but p->refusal is set unless HOST is a loopback literal of allowInternal. */
+int provider_set_base_url(Provider *p, const Setup *s, const char *url, const char **ret_problem);
+
+void provider_done(Provider *p);
+
+/* -EBADMSG, formatting *ret_problem. */
+int setup_problem(char **ret_problem, const char *format, ...) _printf_(2, 3);
+
+/* Every member of o must be one of the NULL-terminated known; `where` is "" or as "egress.". */
+int setup_check_members(JsonObject *o, const char *where, const char *const *known, char **ret_problem);

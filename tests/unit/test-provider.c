@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+
+#include "basic/macro.h"
+#include "broker/broker.h"
+#include "broker/exchange.h"
+#include "broker/provider.h"
+#include "test.h"
+
+#define STAND_IN "errand-session-00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
+#define KEY "sk-real-key-0123456789"
+
+static struct {
+        unsigned status;
+        char body[1024], extra[256];
+} answered;
+
+/* In place of connection.c: what it would answer. */
+int connection_answer(_unused_ Connection *c, unsigned status, const char *reason, const char *body, const char *extra, _unused_ bool keep_alive) {
+        answered.status = status;
+        (void) snprintf(answered.body, sizeof(answered.body), "%s", body ? body : reason);
+        (void) snprintf(answered.extra, sizeof(answered.extra), "%s", extra ? extra : "");
+        return 0;
+}
+
+/* In place of receipts.c. */
+static Receipt left;
+static unsigned n_left;
+
+bool receipts_add(_unused_ Receipts *r, const Receipt *receipt) {
+        left = *receipt;
+        n_left++;
+        return true;
+}
+
+/* In place of setup.c. */
+static Provider providers[3];
+
+const Provider *setup_find_provider(const Setup *s, Slice id) {
+        for (size_t i = 0; i < s->n_providers; i++)
+                if (slice_is(id, s->providers[i].id))
+                        return &s->providers[i];
+        return NULL;
+}
+
+const char *placement_header(Placement p) {
+        return p == PLACEMENT_BEARER ? "Authorization" : "x-api-key";
+}
+
+static Slice slice(const char *text) {
+        return (Slice) {text, strlen(text)};
+}
+
+static void test_split(void) {
+        static const struct {
+                const char *path, *id, *rest;
+        } rows[] = {
+                {"/provider/a/v1/x?y", "a", "/v1/x?y"},
+                {"/provider/a", "a", ""},
+                {"/provider/a?x", "a", "?x"},
+                {"/provider/a/", "a", "/"},
+                {"/provider//x", "", "/x"},
+                {"/provider/", "", ""},
+        };
+        Slice id, rest;
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                CHECK_INT(provider_split(slice(rows[i].path), &id, &rest), 0);
+                CHECK(slice_is(id, rows[i].id));
+                CHECK(slice_is(rest, rows[i].rest));
+        }
+        CHECK_INT(provider_split(slice("/provider"), &id, &rest), -ENOENT);
+        CHECK_INT(provider_split(slice("/providers/a"), &id, &rest), -ENOENT);
+        CHECK_INT(provider_split(slice("/Provider/a"), &id, &rest), -ENOENT);
+        CHECK_INT(provider_split(slice(""), &id, &rest), -ENOENT);
+}
+
+static void test_clean_paths(void) {
+        static const char *const clean[] = {
+                "", "/", "?x", "/?x=//..", "/v1/messages", "/v1/messages?beta=true", "/v1/models?next=/../a;b//c", "/v1/%6dodels", "/v1/a.b/..c",
+                "/v1/...", "/v1/a%20b", "/v1/a%25b", "/v1/100%25", "/v1/models/claude-3:latest@x", "/~u/(a)!*',=+&$", "/v1/%c3%a9", "/v1/%3b",
+        };
+        for (size_t i = 0; i < ELEMENTSOF(clean); i++) {
+                const char *problem = provider_path_problem(slice(clean[i]));
+                if (problem)
+                        test_fail(__FILE__, __LINE__, "%s: %s", clean[i], problem);
+        }
+}
+
+static void test_dirty_paths(void) {
+        static const char *const dirty[] = {
+                /* S109 */ "//", "//x", "/v1//x", "/v1/", "/v1/x/", "/v1/x/?q", "//denied.example/x",
+                /* S110 */ "/.", "/..", "/./x", "/../x", "/v1/./x", "/v1/../x", "/v1/..", "/v1/.", "/v1/..?x",
+                /* S111 */ "/%2e", "/%2E%2e", "/.%2e", "/%2e./x", "/v1/%2e%2e/admin", "/v1/%2f", "/v1/a%2Fb", "/v1/..%2fadmin", "/v1/%2f..",
+                "/v1/%5c", "/v1/..%5cadmin", "/v1/a%5Cb", "/v1/..\\admin", "/\\\\denied.example",
+                /* S112 */ "/v1;a=b/models", "/v1/models;x", "/;", "/..;/x",
+                /* C173: twice encoded, controls, what encodes nothing */ "/%252e%252e/x", "/%252e%252e%252fx", "/v1/a%252fb", "/v1/%255c",
+                "/v1/%00", "/v1/a%0ab", "/v1/%7f", "/v1/%", "/v1/%4", "/v1/%zz", "/v1/a%2",
+                /* C175 */ "@denied.example/x", ".denied.example/", ":9/x", "http://denied.example/x", "x",
+                "/v1/x#y", "/v1/x?y#z", "/v1/a b", "/v1/\x01", "/v1/\x7f", "/v1/\xc3\xa9",
+        };
+        for (size_t i = 0; i < ELEMENTSOF(dirty); i++)
+                if (!provider_path_problem(slice(dirty[i])))
+                        test_fail(__FILE__, __LINE__, "\"%s\" passed", dirty[i]);
+}
+
+static void test_dropped_fields(void) {
+        static const char *const dropped[] = {
+                "Authorization", "AUTHORIZATION", "x-api-key", "X-Api-Key", "X_API_KEY", "Accept-Encoding", "X-HTTP-Method-Override",
+                "x-http-method-override", "X_HTTP_Method_Override", "X-Method-Override", "X-HTTP-Method", "X-Original-URL", "X-Rewrite-URL",
+        };
+        static const char *const kept[] = {
+                "anthropic-version", "anthropic-beta", "openai-organization", "idempotency-key", "x-stainless-lang", "accept", "user-agent",
+                "x-new-thing", "cookie", "range", "x-api-keys", "authorizatio",
+        };
+        for (size_t i = 0; i < ELEMENTSOF(dropped); i++)
+                CHECK(provider_drops_field(slice(dropped[i])));
+        for (size_t i = 0; i < ELEMENTSOF(kept); i++)
+                CHECK(!provider_drops_field(slice(kept[i])));
+}
+
+static Setup setup = {.session = (char *) "s1", .providers = providers, .n_providers = ELEMENTSOF(providers)};
+static Broker broker = {.setup = &setup};
+static Connection connection = {.broker = &broker};
+
+/* Runs a whole request head through the route; 0 or the status. */
+static int authorize(const char *text, ExchangeTarget *ret) {
+        static Http1Head head;
+        const char *problem = "";
+
+        n_left = 0;
+        answered.status = 0;
+        if (http1_parse_request(text, strlen(text), &head, &problem) < 0)
+                test_fail(__FILE__, __LINE__, "test request: %s", problem);
+        int status = provider_authorize(&connection, &head, head.target, ret);
+        CHECK_INT(status, (int) answered.status);
+        CHECK(!strstr(answered.body, KEY));
+        CHECK(!strstr(answered.body, "errand-session-"));
+        return status;
+}
+
+#define REQUEST(path, fields) "POST " path " HTTP/1.1\r\nHost: x\r\n" fields "\r\n"
+#define BEARER "Authorization: Bearer " STAND_IN "\r\n"
+#define API_KEY "x-api-key: " STAND_IN "\r\n"
+
+static void check_denied(const char *request, const char *words) {
+        ExchangeTarget target;
+
+        CHECK_INT(authorize(request, &target), 401);
+        if (!strstr(answered.body, words))
+                test_fail(__FILE__, __LINE__, "\"%s\" does not say \"%s\"", answered.body, words);
+        CHECK(strstr(answered.extra, "WWW-Authenticate: ") == answered.extra);
+        CHECK_INT(n_left, 1);
+        CHECK_INT(left.outcome, RECEIPT_DENIED);
+        CHECK_INT(left.status, 401);
+}
+
+static void test_stand_in(void) {
+        ExchangeTarget target;
+
+        CHECK_INT(authorize(REQUEST("/provider/b/v1/x?q=1", BEARER), &target), 0);
+        CHECK(target.provider == &providers[0]);
+        CHECK(slice_is(target.path, "/v1/x?q=1"));
+        CHECK_INT(n_left, 0);
+        CHECK_INT(authorize(REQUEST("/provider/b/x", "authorization: bearer " STAND_IN "\r\n"), &target), 0);
+        CHECK_INT(authorize(REQUEST("/provider/b/x", BEARER API_KEY), &target), 0); /* S091: the other one does not matter */
+        CHECK_INT(authorize(REQUEST("/provider/k/x", API_KEY), &target), 0);
+        CHECK_INT(authorize(REQUEST("/provider/k/x", API_KEY "Authorization: Basic eDp5\r\n"), &target), 0);
+
+        check_denied(REQUEST("/provider/b/x", ""), "neither Authorization nor x-api-key came");
+        check_denied(REQUEST("/provider/b/x", API_KEY), "\"Authorization: Bearer\"; x-api-key came");
+        check_denied(REQUEST("/provider/k/x", BEARER), "\"x-api-key\"; Authorization came");
+        check_denied(REQUEST("/provider/b/x", BEARER BEARER), "more than once");
+        check_denied(REQUEST("/provider/b/x", "Authorization: Bearer wrong\r\n" BEARER), "more than once");
+        check_denied(REQUEST("/provider/k/x", API_KEY "X-API-Key: y\r\n"), "more than once");
+        check_denied(REQUEST("/provider/b/x", "Authorization: Basic " STAND_IN "\r\n"), "another scheme");
+        check_denied(REQUEST("/provider/b/x", "Authorization: Bearer" STAND_IN "\r\n"), "another scheme");
+        check_denied(REQUEST("/provider/b/x", "Authorization: " STAND_IN "\r\n"), "another scheme");
+        check_denied(REQUEST("/provider/b/x", "Authorization: Bearer " STAND_IN "0\r\n"), "another value");
+        check_denied(REQUEST("/provider/b/x", "Authorization: Bearer errand-session-0011\r\n"), "another value");
+        check_denied(REQUEST("/provider/b/x", "Authorization: Bearer " KEY "\r\n"), "another value"); /* the key itself opens nothing */
+        check_denied(REQUEST("/provider/k/x", "x-api-key:\r\n"), "another value");
+        check_denied(REQUEST("/provider/b/x", "Cookie: a=" STAND_IN "\r\n"), "neither");
+        check_denied(REQUEST("/provider/b/x?key=" STAND_IN, ""), "neither");
+}
+
+static void test_turned_away(void) {
+        ExchangeTarget target;
+
+        CHECK_INT(authorize(REQUEST("/provider/unknown/x", BEARER), &target), 404);
+        CHECK_INT(n_left, 0);
+        CHECK_INT(authorize(REQUEST("/provider/%62/x", BEARER), &target), 404);
+        CHECK_INT(authorize(REQUEST("/provider//b/x", BEARER), &target), 404);
+
+        CHECK_INT(authorize(REQUEST("/provider/r/x", BEARER), &target), 502);
+        CHECK_STR(answered.body, "its base URL is not https://");
+        CHECK_INT(left.outcome, RECEIPT_REFUSED);
+
+        CHECK_INT(authorize(REQUEST("/provider/b/v1/../x?secret", BEARER), &target), 400);
+        CHECK_INT(n_left, 1);
+        CHECK_INT(left.outcome, RECEIPT_REFUSED);
+        CHECK_INT(left.query_size, 6);
+        CHECK(slice_is(left.path, "/v1/../x"));
+        CHECK_STR(left.method, "POST");
+        /* no stand-in, no word about the path */
+        CHECK_INT(authorize(REQUEST("/provider/b/v1/../x", ""), &target), 401);
+
+        CHECK_INT(authorize(REQUEST("/provider/b/x", BEARER "Connection: upgrade\r\nUpgrade: websocket\r\n"), &target), 501);
+        CHECK_INT(left.outcome, RECEIPT_REFUSED);
+}
+
+int main(void) {
+        providers[0] = (Provider) {.id = (char *) "b", .placement = PLACEMENT_BEARER};
+        providers[1] = (Provider) {.id = (char *) "k", .placement = PLACEMENT_X_API_KEY};
+        providers[2] = (Provider) {.id = (char *) "r", .placement = PLACEMENT_BEARER, .refusal = (char *) "its base URL is not https://"};
+        for (size_t i = 0; i < ELEMENTSOF(providers); i++)
+                if (secret_new(KEY, strlen(KEY), &providers[i].key) < 0 ||
+                    secret_new(STAND_IN, strlen(STAND_IN), &providers[i].stand_in) < 0)
+                        return 1;
+        RUN(test_split, "provider routes");
+        RUN(test_clean_paths, "S109 S110 S111 S112: paths that every reader reads alike pass");
+        RUN(test_dirty_paths, "S109 S110 S111 S112 C173 C175: paths that could be read differently");
+        RUN(test_dropped_fields, "S113 S091 C187: what does not go to a provider, and what does");
+        RUN(test_stand_in, "S089 S090 S091 C176: the stand-in in the placed header only");
+        RUN(test_turned_away, "S057 S063 S086 C148: calls that are turned away, and their receipts");
+        for (size_t i = 0; i < ELEMENTSOF(providers); i++) {
+                secret_free(providers[i].key);
+                secret_free(providers[i].stand_in);
+        }
+        return TEST_END();
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/io.h"
+#include "basic/text.h"
+#include "broker/keys.h"
+#include "broker/limits.h"
+#include "broker/setup.h"
+#include "test.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+#define CREDENTIAL "errand-session-credential"
+#define KEY "sk-real-key-0123456789"
+#define STAND_IN "errand-session-stand-in"
+#define IDENTITY "\"v\":1,\"type\":\"setup\",\"session\":\"s1\",\"token\":\"" TOKEN "\""
+#define KEYS "{\"credential\":\"" CREDENTIAL "\"}"
+#define KEYS_P "{\"credential\":\"" CREDENTIAL "\",\"providers\":{\"p\":{\"key\":\"" KEY "\",\"standIn\":\"" STAND_IN "\"}}}"
+
+static int sealed(const char *data, size_t size) {
+        int fd = memfd_new_sealed("keys", data, size);
+        CHECK(fd >= 0);
+        return fd;
+}
+
+static int file(const char *content, int flags) {
+        char path[] = "/tmp/test-setup-XXXXXX";
+        _cleanup_close_ int fd = mkostemp(path, O_CLOEXEC);
+        CHECK(fd >= 0 && write_all(fd, content, strlen(content)) == 0);
+        int again = open(path, flags | O_CLOEXEC);
+        CHECK_INT(unlink(path), 0);
+        CHECK(again >= 0);
+        return again;
+}
+
+/* Parses message text with fds; all fds are gone after it, but for those a Setup holds. */
+static int parse_fds(const char *text, const int *fds, size_t n_fds, Setup **ret, char **ret_problem) {
+        _cleanup_(message_freep) Message *m = NULL;
+
+        int r = message_parse(text, strlen(text), fds, n_fds, &m, ret_problem);
+        if (r < 0)
+                test_fail(__FILE__, __LINE__, "%s is not even a message: %s", text, *ret_problem);
+        *ret_problem = NULL;
+        r = setup_parse(m, ret, ret_problem);
+        CHECK(r == 0 || r == -EBADMSG);
+        CHECK((r < 0) == (*ret_problem != NULL));
+        return r;
+}
+
+static Setup *parse_good(const char *text, const char *keys) {
+        char *problem = NULL;
+        int fd = sealed(keys, strlen(keys));
+        Setup *s = NULL;
+
+        if (parse_fds(text, &fd, 1, &s, &problem) < 0)
+                test_fail(__FILE__, __LINE__, "%s was refused: %s", text, problem);
+        return s;
+}
+
+/* Refused, with a sentence that has this in it, and no secret. */
+static void refused_with(const char *text, const char *keys, const char *says) {
+        _cleanup_free_ char *problem = NULL;
+        int fd = sealed(keys, strlen(keys));
+        Setup *s = NULL;
+
+        if (parse_fds(text, &fd, 1, &s, &problem) >= 0)
+                test_fail(__FILE__, __LINE__, "%s with %s was taken", text, keys);
+        if (!strstr(problem, says))
+                test_fail(__FILE__, __LINE__, "\"%s\" does not say \"%s\"", problem, says);
+        CHECK(!strstr(problem, TOKEN) && !strstr(problem, CREDENTIAL) && !strstr(problem, "sk-real") && !strstr(problem, STAND_IN));
+        CHECK(!s);
+}
+
+static void test_whole(void) {
+        static const char text[] =
+                "{" IDENTITY ",\"serial\":1,\"fds\":[\"keys\",\"spool\",\"ca:p\"],"
+                "\"egress\":{\"allow\":[\"api.example.com\",\"*.example.org\"],\"allowInternal\":[\"10.0.0.5\",\"fd00::5\"],\"ports\":[443,80]},"
+                "\"providers\":{\"p\":{\"baseUrl\":\"https://api.example.com/v1\",\"placement\":\"x-api-key\",\"credentialName\":\"ANTHROPIC_API_KEY\"}}}";
+        int fds[] = {sealed(KEYS_P, strlen(KEYS_P)), file("", O_WRONLY | O_APPEND), file("-----BEGIN CERTIFICATE-----\n", O_RDONLY)};
+        _cleanup_(setup_freep) Setup *s = NULL;
+        _cleanup_free_ char *problem = NULL;
+        Address a;
+
+        if (parse_fds(text, fds, 3, &s, &problem) < 0)
+                test_fail(__FILE__, __LINE__, "%s", problem);
+        CHECK_STR(s->session, "s1");
+        CHECK_STR(secret_data(s->token), TOKEN);
+        CHECK_STR(secret_data(s->credential), CREDENTIAL);
+        CHECK(s->n_allow == 2 && s->allow[0].kind == PATTERN_EXACT && s->allow[1].kind == PATTERN_BELOW);
+        CHECK(setup_port_allowed(s, 443) && setup_port_allowed(s, 80) && !setup_port_allowed(s, 22));
+        CHECK_INT(address_parse("10.0.0.5", &a), 0);
+        CHECK(setup_internal_allowed(s, &a));
+        CHECK_INT(address_parse("::ffff:10.0.0.5", &a), 0);
+        CHECK(!setup_internal_allowed(s, &a));
+        CHECK_INT(address_parse("fd00::5", &a), 0);
+        CHECK(setup_internal_allowed(s, &a));
+
+        const Provider *p = setup_find_provider(s, (Slice){"pq", 1});
+        CHECK(p && !setup_find_provider(s, (Slice){"pq", 2}) && !setup_find_provider(s, (Slice){"", 0}));
+        CHECK_STR(p->id, "p");
+        CHECK_STR(p->credential_name, "ANTHROPIC_API_KEY");
+        CHECK(p->tls && p->port == 443 && !p->refusal && p->placement == PLACEMENT_X_API_KEY);
+        CHECK_STR(p->host.name, "api.example.com");
+        CHECK_STR(p->base_path, "/v1");
+        CHECK_STR(secret_data(p->key), KEY);
+        CHECK_STR(secret_data(p->stand_in), STAND_IN);
+        CHECK_STR(p->ca_pem, "-----BEGIN CERTIFICATE-----\n");
+        CHECK_INT(p->ca_pem_size, strlen(p->ca_pem));
+        CHECK(fcntl(s->spool, F_GETFD) == FD_CLOEXEC);
+        int spool = s->spool;
+        /* what was only read is closed, and the spool with the setup */
+        CHECK(fcntl(fds[0], F_GETFD) < 0 && fcntl(fds[2], F_GETFD) < 0);
+        s = setup_free(s);
+        CHECK(fcntl(spool, F_GETFD) < 0);
+}
+
+static void test_defaults(void) {
+        _cleanup_(setup_freep) Setup *s = parse_good("{" IDENTITY ",\"fds\":[\"keys\"]}", KEYS);
+
+        CHECK(s->n_allow == 1 && s->allow[0].kind == PATTERN_ANY && s->n_allow_internal == 0 && s->n_providers == 0 && s->spool == -EBADF);
+        CHECK(s->n_ports == 1 && setup_port_allowed(s, 443));
+        s = setup_free(s);
+
+        s = parse_good("{" IDENTITY ",\"fds\":[\"keys\"],\"egress\":{}}", KEYS);
+        CHECK(s->n_allow == 0 && s->n_ports == 1 && setup_port_allowed(s, 443));
+        s = setup_free(s);
+
+        s = parse_good("{" IDENTITY ",\"fds\":[\"keys\"],\"egress\":{\"allow\":[],\"ports\":[]}}", KEYS);
+        CHECK(s->n_allow == 0 && s->n_ports == 0 && !setup_port_allowed(s, 443) && !setup_port_allowed(s, 0));
+}
+
+static void test_members(void) {
+#define FDS ",\"fds\":[\"keys\"]"
+        static const char *const cases[][2] = {
+                {"{" IDENTITY FDS ",\"egres\":{}}", "\"egres\" is not known; did you mean \"egress\"?"},
+                {"{" IDENTITY FDS ",\"frobnicate\":{}}", "\"frobnicate\" is not known"},
+                {"{" IDENTITY FDS ",\"egress\":{\"alow\":[]}}", "\"egress.alow\" is not known; did you mean \"allow\"?"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allowinternal\":[]}}", "did you mean \"allowInternal\"?"},
+                {"{" IDENTITY FDS ",\"egress\":[]}", "\"egress\" is not an object"},
+                {"{" IDENTITY FDS ",\"providers\":[]}", "\"providers\" is not an object"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allow\":\"*\"}}", "\"egress.allow\" is not a list"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allow\":[\"a\",1]}}", "\"egress.allow[1]\" is not a string"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allow\":[null]}}", "\"egress.allow[0]\" is not a string"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allow\":[\"*com\"]}}", "\"egress.allow[0]\" (*com): a '*'"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[\"localhost\"]}}", "\"egress.allowInternal[0]\" (localhost)"},
+                {"{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[\"10.0.0.0/8\"]}}", "\"egress.allowInternal[0]\""},
+                {"{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[\"127.1\"]}}", "\"egress.allowInternal[0]\""},
+                {"{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[7]}}", "\"egress.allowInternal[0]\" is not a string"},
+                {"{" IDENTITY FDS ",\"egress\":{\"ports\":443}}", "\"egress.ports\" is not a list"},
+                {"{" IDENTITY FDS ",\"egress\":{\"ports\":[443,0]}}", "\"egress.ports[1]\""},
+                {"{" IDENTITY FDS ",\"egress\":{\"ports\":[65536]}}", "\"egress.ports[0]\""},
+                {"{" IDENTITY FDS ",\"egress\":{\"ports\":[-1]}}", "\"egress.ports[0]\""},
+                {"{" IDENTITY FDS ",\"egress\":{\"ports\":[\"443\"]}}", "\"egress.ports[0]\""},
+                {"{" IDENTITY FDS ",\"egress\":{\"ports\":[443.5]}}", "\"egress.ports[0]\""},
+                {"{\"v\":1,\"type\":\"grant\",\"session\":\"s1\",\"token\":\"" TOKEN "\"" FDS "}", "not a setup"},
+                {"{\"v\":1,\"type\":\"setup\",\"token\":\"" TOKEN "\"" FDS "}", "\"session\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":1,\"token\":\"" TOKEN "\"" FDS "}", "\"session\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"\",\"token\":\"" TOKEN "\"" FDS "}", "\"session\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"S1\",\"token\":\"" TOKEN "\"" FDS "}", "\"session\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"a/b\",\"token\":\"" TOKEN "\"" FDS "}", "\"session\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaa\",\"token\":\"" TOKEN "\"" FDS "}", "\"session\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"s1\"" FDS "}", "\"token\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"s1\",\"token\":\"abcd\"" FDS "}", "\"token\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"s1\",\"token\":\"" TOKEN "0\"" FDS "}", "\"token\""},
+                {"{\"v\":1,\"type\":\"setup\",\"session\":\"s1\",\"token\":\"X123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\"" FDS "}", "\"token\""},
+        };
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                refused_with(cases[i][0], KEYS, cases[i][1]);
+}
+
+static void test_never_internal(void) {
+        static const char *const never[] = {"169.254.169.254", "168.63.129.16", "169.254.170.2", "100.100.100.200", "fd00:ec2::254", "::ffff:169.254.169.254", "0.0.0.0", "::"};
+        char text[512];
+
+        for (size_t i = 0; i < ELEMENTSOF(never); i++) {
+                (void) snprintf(text, sizeof(text), "{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[\"%s\"]}}", never[i]);
+                refused_with(text, KEYS, "it is never opened");
+        }
+}
+
+static const char *provider(const char *members) {
+        static char text[8192];
+        (void) snprintf(text, sizeof(text), "{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[\"127.0.0.1\",\"::1\",\"10.0.0.5\"]},\"providers\":{%s}}", members);
+        return text;
+}
+
+static void test_provider_members(void) {
+#define URL "\"baseUrl\":\"https://a.example\""
+#define PLACE "\"placement\":\"bearer\""
+#define NAME "\"credentialName\":\"A_KEY\""
+        static const char *const cases[][2] = {
+                {"\"p\":{" URL "," PLACE "}", "\"providers.p.credentialName\" is missing"},
+                {"\"p\":{" URL "," NAME "}", "\"providers.p.placement\" is missing"},
+                {"\"p\":{" PLACE "," NAME "}", "\"providers.p.baseUrl\" is missing"},
+                {"\"p\":{\"baseUrl\":1," PLACE "," NAME "}", "\"providers.p.baseUrl\" is not a string"},
+                {"\"p\":{" URL ",\"placement\":\"query\"," NAME "}", "\"providers.p.placement\" is neither"},
+                {"\"p\":{" URL ",\"placement\":\"Bearer\"," NAME "}", "\"providers.p.placement\" is neither"},
+                {"\"p\":{" URL "," PLACE ",\"credentialName\":\"\"}", "\"providers.p.credentialName\""},
+                {"\"p\":{" URL "," PLACE ",\"credentialName\":\"1A\"}", "\"providers.p.credentialName\""},
+                {"\"p\":{" URL "," PLACE ",\"credentialName\":\"A=B\"}", "\"providers.p.credentialName\""},
+                {"\"p\":{" URL "," PLACE "," NAME ",\"baseURL\":1}", "\"providers.p.baseURL\" is not known; did you mean \"baseUrl\"?"},
+                {"\"p\":1", "\"providers.p\" is not an object"},
+                {"\"P\":{" URL "," PLACE "," NAME "}", "\"providers.P\""},
+                {"\"a.b\":{}", "\"providers.a.b\""},
+                {"\"\":{}", "the id is not"},
+                {"\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\":{}", "the id is not"},
+                {"\"q\":{" URL "," PLACE "," NAME "}", "\"providers.q\" has no entry in keys"},
+                {"", "does not name"},
+        };
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                refused_with(provider(cases[i][0]), KEYS_P, cases[i][1]);
+}
+
+static void test_provider_count(void) {
+        char members[4096] = "", keys[4096] = "{\"credential\":\"c\",\"providers\":{", *m = members, *k = keys + strlen(keys);
+
+        for (unsigned i = 0; i < PROVIDERS_MAX; i++) {
+                m += sprintf(m, "%s\"p%u\":{" URL "," PLACE "," NAME "}", i ? "," : "", i);
+                k += sprintf(k, "%s\"p%u\":{\"key\":\"k\",\"standIn\":\"s\"}", i ? "," : "", i);
+        }
+        strcpy(k, "}}");
+        _cleanup_(setup_freep) Setup *s = parse_good(provider(members), keys);
+        CHECK_INT(s->n_providers, PROVIDERS_MAX);
+        strcpy(m, ",\"q\":{" URL "," PLACE "," NAME "}");
+        refused_with(provider(members), keys, "names more than");
+        strcpy(k, ",\"q\":{\"key\":\"k\",\"standIn\":\"s\"}}}");
+        refused_with(provider(""), keys, "names too many");
+}
+
+static void test_base_urls(void) {
+        static const struct {
+                const char *url, *host, *path;
+                uint16_t port;
+                bool tls;
+                const char *refusal; /* part of it */
+        } good[] = {
+                {"https://api.example.com", "api.example.com", "", 443, true, NULL},
+                {"https://api.example.com/", "api.example.com", "", 443, true, NULL},
+                {"HTTPS://API.example.com:8443/v1/", "api.example.com", "/v1", 8443, true, NULL},
+                {"https://api.example.com/a/b.c/~d", "api.example.com", "/a/b.c/~d", 443, true, NULL},
+                {"https://[2606:4700::1]:8443/v1", "2606:4700::1", "/v1", 8443, true, NULL},
+                {"https://127.0.0.1", "127.0.0.1", "", 443, true, NULL},
+                {"http://127.0.0.1:8080", "127.0.0.1", "", 8080, false, NULL},
+                {"http://127.0.0.1", "127.0.0.1", "", 80, false, NULL},
+                {"http://[::1]:8080/v1", "::1", "/v1", 8080, false, NULL},
+                {"http://127.0.0.2:8080", "127.0.0.2", "", 8080, false, "not in egress.allowInternal"},
+                {"http://[::ffff:127.0.0.1]:8080", "::ffff:127.0.0.1", "", 8080, false, "not in egress.allowInternal"},
+                {"http://localhost:8080", "localhost", "", 8080, false, "must be https://"},
+                {"http://api.example.com", "api.example.com", "", 80, false, "must be https://"},
+                {"http://9.9.9.9/v1", "9.9.9.9", "/v1", 80, false, "must be https://"},
+                {"http://10.0.0.5", "10.0.0.5", "", 80, false, "must be https://"},
+        };
+        static const char *const bad[][2] = {
+                {"", "must begin with https://"}, {"api.example.com", "must begin"}, {"ftp://x/", "must begin"}, {"https:/x", "must begin"}, {"https:api", "must begin"},
+                {"httpss://x", "must begin"}, {"unix:/x", "must begin"}, {"https://u@api.example.com/", "user or a password"}, {"https://u:sk-real-key@api.example.com/", "user or a password"},
+                {"https://a.example/?x", "query"}, {"https://a.example?x", "query"}, {"https://a.example/#x", "fragment"}, {"https://a.example#@b", "fragment"},
+                {"https://", "empty"}, {"https:///v1", "empty"}, {"https://:443/", "empty"}, {"https://a.example:/", "port"}, {"https://a.example:0/", "port"},
+                {"https://a.example:65536", "port"}, {"https://a.example:443x", "port"}, {"https://127.1/", "number"}, {"https://a b/", "character"}, {"https://a%2e/", "character"},
+                {"https://a.example\\\\@b/", "user"}, {"https://a.example\\\\b/", "character"}, {"https://a.example/v1/../x", "segment"}, {"https://a.example/./x", "segment"},
+                {"https://a.example/..", "segment"}, {"https://a.example//x", "segment"}, {"https://a.example/x//", "segment"}, {"https://a.example/%2e%2e/x", "character"},
+                {"https://a.example/a b", "character"}, {"https://a.example/a\\\\b", "character"}, {"https://a.example/\xc3\xa9", "character"}, {"https://a.example/a;b", "character"},
+                {"https://a.example/a\\nb", "character"}, {"https://\xc3\xa9.example/", "character"}, {"http://u@127.0.0.1/", "user"}, {"http://127.0.0.1/?x", "query"},
+        };
+        char members[2048];
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++) {
+                (void) snprintf(members, sizeof(members), "\"p\":{\"baseUrl\":\"%s\"," PLACE "," NAME "}", good[i].url);
+                _cleanup_(setup_freep) Setup *s = parse_good(provider(members), KEYS_P);
+                const Provider *p = s->providers;
+                CHECK_STR(p->host.name, good[i].host);
+                CHECK_STR(p->base_path, good[i].path);
+                CHECK(p->port == good[i].port && p->tls == good[i].tls);
+                if (!good[i].refusal != !p->refusal || (p->refusal && !strstr(p->refusal, good[i].refusal)))
+                        test_fail(__FILE__, __LINE__, "%s: %s", good[i].url, p->refusal ?: "not refused");
+        }
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                (void) snprintf(members, sizeof(members), "\"p\":{\"baseUrl\":\"%s\"," PLACE "," NAME "}", bad[i][0]);
+                refused_with(provider(members), KEYS_P, bad[i][1]);
+        }
+}
+
+static void test_keys_content(void) {
+        static const char *const bad[] = {
+                "", "{", "[]", "1", "not json", "{}", "{}{}", "{\"credential\":1}", "{\"credential\":\"\"}", "{\"credential\":\"a b\"}", "{\"credential\":\"a:b\"}", "{\"credential\":\"a\\u0040b\"}",
+                "{\"credential\":\"\xc3\xa9\"}", "{\"credential\":\"\\u00e9\"}", "{\"credential\":\"c\",\"credential\":\"c\"}", "{\"credential\":\"c\",\"provider\":{}}", "{\"credential\":null}",
+                "{\"credential\":{\"a\":\"b\"}}", "{\"credential\":\"c\",\"providers\":[]}", "{\"credential\":\"c\",\"providers\":{\"p\":\"k\"}}", "{\"credential\":\"c\",\"providers\":{\"p\":{}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"s\",\"x\":\"y\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"key\":\"k\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"sk-real\\r\\nX-Evil: 1\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"sk-real\\n\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\" sk-real\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"a\\u0000b\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"a\\u000db\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"a\x7f\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"\\ud83d\\ude00\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":7,\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"sk-real\",\"standIn\":\"sk-real\"}}}", "{\"credential\":\"c\",\"providers\":{\"P\":{\"key\":\"k\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"s\"},\"p\":{\"key\":\"k\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{},\"providers\":{}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":[[[]]],\"standIn\":\"s\"}}}", "{\"credential\":\"c\"}//", "{\"credential\":'c'}",
+        };
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                _cleanup_free_ char *problem = NULL;
+                _cleanup_close_ int fd = sealed(bad[i], strlen(bad[i]));
+                Keys *k = NULL;
+                if (keys_read(fd, &k, &problem) != -EBADMSG || k)
+                        test_fail(__FILE__, __LINE__, "%s was taken", bad[i]);
+                CHECK(problem && startswith(problem, "keys: ") && !strstr(problem, "sk-real"));
+        }
+}
+
+static void test_keys_good(void) {
+        static const char text[] = " { \"providers\" : { \"a-1\" : { \"standIn\" : \"errand-session-x_Y-9\" , \"key\" : \"\\u0073k\\/\\\"\\\\~!\" } ,\n\"b\":{\"key\":\"k\",\"standIn\":\"s\"} } , "
+                                   "\"cr\\u0065dential\" : \"C\" } ";
+        _cleanup_close_ int fd = sealed(text, strlen(text));
+        _cleanup_(keys_freep) Keys *k = NULL;
+
+        CHECK_INT(lseek(fd, 0, SEEK_END), strlen(text)); /* wherever its offset is */
+        CHECK_INT(keys_read(fd, &k, NULL), 0);
+        CHECK_STR(secret_data(k->credential), "C");
+        CHECK_INT(k->n_entries, 2);
+        CHECK_STR(secret_data(keys_find(k, "a-1")->key), "sk/\"\\~!");
+        CHECK_STR(secret_data(keys_find(k, "a-1")->stand_in), "errand-session-x_Y-9");
+        CHECK_STR(secret_data(keys_find(k, "b")->key), "k");
+        CHECK(!keys_find(k, "c"));
+}
+
+static void test_keys_limits(void) {
+        _cleanup_free_ char *text = malloc(KEYS_SIZE_MAX + 100);
+        static const char head[] = "{\"credential\":\"c\",\"providers\":{\"p\":{\"standIn\":\"s\",\"key\":\"", tail[] = "\"}}}";
+
+        for (size_t n = KEY_SIZE_MAX; n <= KEY_SIZE_MAX + 1; n++) {
+                memset(stpcpy(text, head), 'k', n);
+                strcpy(text + strlen(head) + n, tail);
+                _cleanup_close_ int fd = sealed(text, strlen(text));
+                _cleanup_(keys_freep) Keys *k = NULL;
+                CHECK_INT(keys_read(fd, &k, NULL), n > KEY_SIZE_MAX ? -EBADMSG : 0);
+        }
+        for (size_t n = KEYS_SIZE_MAX; n <= KEYS_SIZE_MAX + 1; n++) {
+                memset(text, ' ', n);
+                memcpy(text, "{\"credential\":\"c\"}", 18);
+                _cleanup_close_ int fd = sealed(text, n);
+                _cleanup_(keys_freep) Keys *k = NULL;
+                CHECK_INT(keys_read(fd, &k, NULL), n > KEYS_SIZE_MAX ? -EBADMSG : 0);
+        }
+}
+
+static void test_keys_seals(void) {
+        static const int seals[] = {0, F_SEAL_WRITE | F_SEAL_SHRINK, F_SEAL_WRITE | F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_SEAL};
+
+        for (size_t i = 0; i < ELEMENTSOF(seals); i++) {
+                _cleanup_free_ char *problem = NULL;
+                _cleanup_close_ int fd = memfd_create("keys", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+                Keys *k = NULL;
+                CHECK(fd >= 0 && write_all(fd, KEYS, strlen(KEYS)) == 0 && fcntl(fd, F_ADD_SEALS, seals[i]) == 0);
+                CHECK_INT(keys_read(fd, &k, &problem), -EBADMSG);
+                CHECK(strstr(problem, "sealed"));
+        }
+        _cleanup_close_ int plain = file(KEYS, O_RDONLY);
+        Keys *k = NULL;
+        CHECK_INT(keys_read(plain, &k, NULL), -EBADMSG);
+}
+
+static void refused_fds(const char *names, const int *fds, size_t n, const char *says) {
+        _cleanup_free_ char *problem = NULL;
+        char text[1024];
+        Setup *s = NULL;
+
+        (void) snprintf(text, sizeof(text), "{" IDENTITY ",\"fds\":[%s],\"providers\":{\"p\":{" URL "," PLACE "," NAME "}}}", names);
+        if (parse_fds(text, fds, n, &s, &problem) >= 0)
+                test_fail(__FILE__, __LINE__, "%s was taken", names);
+        if (!strstr(problem, says))
+                test_fail(__FILE__, __LINE__, "\"%s\" does not say \"%s\"", problem, says);
+        for (size_t i = 0; i < n; i++)
+                CHECK(fcntl(fds[i], F_GETFD) < 0);
+}
+
+static void test_fds(void) {
+#define SEALED sealed(KEYS_P, strlen(KEYS_P))
+        int pipe_fds[2];
+
+        refused_fds("", NULL, 0, "\"keys\" is missing");
+        refused_fds("\"keyss\"", (int[]){SEALED}, 1, "\"keys\" is missing");
+        refused_fds("\"keys\",\"other\"", (int[]){SEALED, file("", O_RDONLY)}, 2, "\"other\"");
+        refused_fds("\"keys\",\"ca:q\"", (int[]){SEALED, file("-----BEGIN ", O_RDONLY)}, 2, "\"ca:q\"");
+        refused_fds("\"keys\",\"ca:\"", (int[]){SEALED, file("-----BEGIN ", O_RDONLY)}, 2, "\"ca:\"");
+        refused_fds("\"keys\",\"ca:p\"", (int[]){SEALED, file("no certificate", O_RDONLY)}, 2, "holds no PEM");
+        refused_fds("\"keys\",\"ca:p\"", (int[]){SEALED, file("", O_WRONLY)}, 2, "cannot be read");
+        CHECK_INT(pipe2(pipe_fds, O_CLOEXEC), 0);
+        refused_fds("\"keys\",\"ca:p\"", (int[]){SEALED, pipe_fds[0]}, 2, "not a regular file");
+        close(pipe_fds[1]);
+        refused_fds("\"keys\",\"ca:p\"", (int[]){SEALED, open("/", O_RDONLY | O_CLOEXEC)}, 2, "not a regular file");
+        refused_fds("\"keys\",\"spool\"", (int[]){SEALED, file("", O_RDONLY)}, 2, "open for appending");
+        refused_fds("\"keys\",\"spool\"", (int[]){SEALED, file("", O_WRONLY)}, 2, "open for appending");
+        CHECK_INT(pipe2(pipe_fds, O_CLOEXEC), 0);
+        refused_fds("\"keys\",\"spool\"", (int[]){SEALED, pipe_fds[1]}, 2, "open for appending");
+        close(pipe_fds[0]);
+        refused_fds("\"keys\"", (int[]){file(KEYS_P, O_RDONLY)}, 1, "sealed");
+}
+
+static void test_placements(void) {
+        for (Placement p = 0; p < _PLACEMENT_MAX; p++)
+                CHECK_INT(placement_from_string(placement_to_string(p)), p);
+        CHECK_INT(placement_from_string("query"), _PLACEMENT_INVALID);
+        CHECK_INT(placement_from_string(""), _PLACEMENT_INVALID);
+        CHECK(!placement_to_string(_PLACEMENT_MAX) && !placement_to_string(_PLACEMENT_INVALID));
+        CHECK_STR(placement_header(PLACEMENT_BEARER), "Authorization");
+        CHECK_STR(placement_header(PLACEMENT_X_API_KEY), "x-api-key");
+}
+
+int main(void) {
+        RUN(test_whole, "S036 S089: a whole setup");
+        RUN(test_defaults, "S135: an egress block left out, and one without a list");
+        RUN(test_members, "C119 C125: wrong, missing and unknown members are named");
+        RUN(test_never_internal, "C135 C138 S078: no setting opens a cloud's own addresses");
+        RUN(test_provider_members, "S089 C185: members of a provider");
+        RUN(test_provider_count, "providers are counted");
+        RUN(test_base_urls, "S083 S084 S086 C175: base URLs");
+        RUN(test_keys_content, "C177: malformed keys, and no word of them");
+        RUN(test_keys_good, "C171: keys are read as they are");
+        RUN(test_keys_limits, "C177: keys up to their limit");
+        RUN(test_keys_seals, "S043 C177: keys come sealed");
+        RUN(test_fds, "C177: descriptors of the wrong kind");
+        RUN(test_placements, "S089: placements");
+        return TEST_END();
+}
