@@ -12,6 +12,7 @@
 #include "broker/grants.h"
 #include "broker/handover.h"
 #include "broker/limits.h"
+#include "broker/listener.h"
 #include "broker/resolve.h"
 
 /* Descriptors kept for everything that is no connection: sockets, lookups, the spool, trust stores. */
