@@ -63,7 +63,7 @@ class Channel:
             return None
         return json.loads(data) if data else None
 
-    def request(self, kind, fds=(), **members):
+    def request(self, kind, fds=(), /, **members):
         """Sends a request and returns its reply; events that come before are kept."""
         self.serial += 1
         self.send({"v": 1, "type": kind, "serial": self.serial, **members}, fds)

@@ -111,6 +111,19 @@ class Test:
         if not re.search(pattern, text):
             raise Failure(f"{what} does not match {pattern!r}: {text!r}")
 
+    def each(self, rows, check):
+        """check(row) for every row of a table; says all the rows that failed, not the first only."""
+        problems = []
+        for row in rows:
+            try:
+                check(row)
+            except Timeout:
+                raise
+            except (Failure, OSError, ValueError) as error:
+                problems.append(f"{row!r}: {type(error).__name__}: {error}")
+        if problems:
+            raise Failure("\n".join(problems))
+
     def skip(self, reason):
         raise Skip(reason)
 

@@ -3,6 +3,7 @@
 
 import contextlib
 import os
+import select
 import subprocess
 import threading
 
@@ -98,6 +99,39 @@ class Peer:
         sock, _ = self.socket.accept()
         self.t.defer(sock.close)
         return Client(sock)
+
+    def accept_or(self, client):
+        """Whatever is first: a connection, or something for the client (→ None)."""
+        readable, _, _ = select.select([self.socket, client.socket], [], [])
+        if self.socket in readable:
+            return self.accept()
+        client.fill()
+        return None
+
+    def accept_next(self, far):
+        """The connection on which the next request comes: the same, when it was kept, or another."""
+        while True:
+            watched = [self.socket] + ([] if far.ended else [far.socket])
+            readable, _, _ = select.select(watched, [], [])
+            if far.socket in readable and far.fill():
+                return far
+            if self.socket in readable:
+                return self.accept()
+
+    def seen(self):
+        """What every connection that waits has sent, to its end. For connections that the broker has given up."""
+        everything = []
+        self.socket.setblocking(False)
+        try:
+            while True:
+                sock, _ = self.socket.accept()
+                sock.setblocking(True)
+                everything.append(Client(sock).rest())
+                sock.close()
+        except BlockingIOError:
+            return everything
+        finally:
+            self.socket.setblocking(True)
 
     def untouched(self):
         """No connection waits: what was dialled before is there by now, as the dial has been answered."""
