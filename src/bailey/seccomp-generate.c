@@ -115,6 +115,11 @@ static void section_end(Program *p, unsigned begin) {
 
 /* The number of a call, -1 where the architecture has none of that name. */
 static int number(uint32_t arch, const char *name) {
+        /* libseccomp gives pseudo numbers for these, as if there were only socketcall; Linux 4.3 gave them their own. */
+        if (arch == SCMP_ARCH_X86 && strcmp(name, "socket") == 0)
+                return 359;
+        if (arch == SCMP_ARCH_X86 && strcmp(name, "socketpair") == 0)
+                return 360;
         int n = seccomp_syscall_resolve_name_arch(arch, name);
         if (n == __NR_SCMP_ERROR)
                 die("unknown system call", name);
