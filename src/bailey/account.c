@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bailey/account.h"
+#include "basic/log.h"
+#include "basic/parse.h"
+#include "basic/text.h"
+
+void account_done(Account *a) {
+        free(a->name);
+        free(a->home);
+        free(a->group_name);
+        *a = (Account){};
+}
+
+/* uid_t's last value means "no uid" to setresuid(2). */
+#define UID_VALID_MAX (UINT32_MAX - 1U)
+
+static int fill(Account *a, uid_t uid, gid_t fallback_gid) {
+        const struct passwd *pw = getpwuid(uid);
+
+        a->uid = uid;
+        a->gid = pw ? pw->pw_gid : fallback_gid;
+        a->name = strdup(pw ? pw->pw_name : "user");
+        a->home = strdup(pw && pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/");
+        const struct group *gr = getgrgid(a->gid);
+        a->group_name = strdup(gr ? gr->gr_name : "user");
+        return a->name && a->home && a->group_name ? 0 : log_oom();
+}
+
+static int find_user(const char *user, uid_t *ret) {
+        uint64_t number;
+        const struct passwd *pw = getpwnam(user);
+
+        if (pw)
+                *ret = pw->pw_uid;
+        else if (parse_u64(user, UID_VALID_MAX, &number) >= 0)
+                *ret = (uid_t) number;
+        else {
+                log_error("--user %s: there is no such account", user);
+                return -ENOENT;
+        }
+        return 0;
+}
+
+/* Which account root stands for. */
+static int choose(const char *user, uid_t *ret_uid, gid_t *ret_gid) {
+        const char *sudo = getenv("SUDO_UID");
+        uint64_t number;
+        struct stat st;
+
+        if (user) {
+                int r = find_user(user, ret_uid);
+                *ret_gid = (gid_t) *ret_uid;
+                if (r >= 0 && *ret_uid == 0) {
+                        log_error("--user %s: uid 0 never runs a command; name an ordinary account", user);
+                        return -EPERM;
+                }
+                return r;
+        }
+        if (sudo && parse_u64(sudo, UID_VALID_MAX, &number) >= 0 && number > 0) {
+                *ret_uid = (uid_t) number;
+                *ret_gid = (gid_t) number;
+                return 0;
+        }
+        if (stat(".", &st) < 0)
+                return log_error_errno(errno, "Failed to look at the working directory: %m");
+        if (st.st_uid == 0) {
+                log_error("uid 0 never runs a command: name an account with --user NAME, use sudo from one, "
+                          "or start in a directory that belongs to one");
+                return -EPERM;
+        }
+        *ret_uid = st.st_uid;
+        /* Not a privileged group that merely owns the directory. */
+        *ret_gid = st.st_gid ? st.st_gid : (gid_t) st.st_uid;
+        return 0;
+}
+
+static int drop_capabilities(void) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {};
+
+        (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
+}
+
+static int become(const Account *a, bool has_entry) {
+        uid_t ruid, euid, suid;
+        gid_t rgid, egid, sgid;
+
+        int r = has_entry ? initgroups(a->name, a->gid) : setgroups(0, NULL);
+        if (r < 0 || setresgid(a->gid, a->gid, a->gid) < 0 || setresuid(a->uid, a->uid, a->uid) < 0)
+                return log_error_errno(errno, "uid 0 never runs a command, and it cannot become uid %u (%s) here: %m. It lacks CAP_SETUID and "
+                                       "CAP_SETGID, or this user namespace does not map that account; start bailey as an ordinary account",
+                                       a->uid, a->name);
+        r = drop_capabilities();
+        if (r < 0)
+                return log_error_errno(r, "Failed to drop capabilities: %m");
+        /* Trust what is, not what was asked for. */
+        if (getresuid(&ruid, &euid, &suid) < 0 || getresgid(&rgid, &egid, &sgid) < 0 || ruid != a->uid || euid != a->uid ||
+            suid != a->uid || rgid != a->gid || egid != a->gid || sgid != a->gid || setuid(0) == 0) {
+                log_error("Becoming uid %u did not hold; nothing was run", a->uid);
+                return -EPERM;
+        }
+        /* The change of uid gave /proc/self to root, and the id maps of the sandbox are written there. */
+        if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+                return log_error_errno(errno, "Failed to take back /proc/self: %m");
+        return 0;
+}
+
+int account_settle(const char *user, Account *ret) {
+        Account a = {};
+        uid_t uid = getuid();
+        gid_t gid = getgid();
+        int r;
+
+        if (uid != geteuid() || gid != getegid()) {
+                log_error("bailey must not be installed set-user-ID or set-group-ID");
+                return -EPERM;
+        }
+        if (uid != 0) {
+                uid_t asked = uid;
+                r = user ? find_user(user, &asked) : 0;
+                if (r >= 0 && asked != uid) {
+                        log_error("--user %s: only root can run a command as another account", user);
+                        r = -EPERM;
+                }
+                if (r >= 0)
+                        r = fill(&a, uid, gid);
+                a.gid = gid;
+        } else {
+                r = choose(user, &uid, &gid);
+                if (r >= 0)
+                        r = fill(&a, uid, gid);
+                if (r >= 0)
+                        r = become(&a, getpwuid(uid) != NULL);
+                a.changed = true;
+        }
+        if (r < 0) {
+                account_done(&a);
+                return r;
+        }
+        *ret = a;
+        return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
+#include "bailey/closing.h"
+#include "basic/io.h"
+#include "basic/json-writer.h"
+#include "basic/log.h"
+#include "basic/text.h"
+
+/* Short names of the mechanisms that held, in the order of the list; the last is always there, because nothing runs without. */
+static int enforced(const RunResult *r, bool brokered, char ***ret) {
+        char **list = NULL;
+        int e = 0;
+
+        if (r->isolated)
+                e = strv_extend(&list, "own root");
+        if (e >= 0 && !(r->gaps & (1U << GAP_NAMESPACES)))
+                e = strv_extend(&list, "namespaces");
+        if (e >= 0 && r->landlock_abi > 0) {
+                char *text = NULL;
+                if (asprintf(&text, "landlock ABI %d", r->landlock_abi) < 0)
+                        text = NULL;
+                e = strv_consume(&list, text);
+        }
+        if (e >= 0 && !(r->gaps & (1U << GAP_SECCOMP)))
+                e = strv_extend(&list, "seccomp");
+        if (e >= 0)
+                e = strv_extend(&list, brokered ? "egress broker" : "egress denied");
+        if (e < 0) {
+                strv_free(list);
+                return e;
+        }
+        *ret = list;
+        return 0;
+}
+
+void closing_print(const RunResult *result, bool brokered, bool quiet) {
+        _cleanup_strv_free_ char **list = NULL;
+
+        if (result->survivors > 0)
+                log_info("%u process%s that outlived the command %s ended", result->survivors, result->survivors == 1 ? "" : "es",
+                         result->survivors == 1 ? "was" : "were");
+        if (!quiet && enforced(result, brokered, &list) >= 0) {
+                _cleanup_free_ char *text = strdup("");
+                for (char **s = list; *s && text; s++) {
+                        char *longer = NULL;
+                        if (asprintf(&longer, "%s%s%s", text, *text ? ", " : "", *s) < 0)
+                                longer = NULL;
+                        free(text);
+                        text = longer;
+                }
+                if (text)
+                        log_info("enforced: %s", text);
+        }
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (result->gaps & ((GapSet) 1 << g))
+                        log_warning("not enforced: %s: %s", gap_to_string(g), gap_describe(g));
+}
+
+void closing_print_json(const RunResult *result, bool brokered) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_strv_free_ char **list = NULL;
+        _cleanup_free_ char *text = NULL, *line = NULL;
+
+        if (enforced(result, brokered, &list) < 0) {
+                log_oom();
+                return;
+        }
+        json_open_object(&w, NULL);
+        json_open_array(&w, "enforced");
+        for (char **s = list; *s; s++)
+                json_add_string(&w, NULL, *s);
+        json_close_array(&w);
+        json_open_array(&w, "not_enforced");
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (result->gaps & ((GapSet) 1 << g)) {
+                        json_open_object(&w, NULL);
+                        json_add_string(&w, "name", gap_to_string(g));
+                        json_add_string(&w, "text", gap_describe(g));
+                        json_close_object(&w);
+                }
+        json_close_array(&w);
+        json_add_u64(&w, "status", (uint64_t) result->status);
+        json_add_u64(&w, "survivors", result->survivors);
+        json_close_object(&w);
+        if (json_writer_finish(&w, &text, NULL) < 0 || asprintf(&line, "%s\n", text) < 0) {
+                log_oom();
+                return;
+        }
+        (void) write_all(STDERR_FILENO, line, strlen(line));
+}

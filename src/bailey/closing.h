@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a run says when it has ended, on stderr: what was enforced and what was not. */
+
+#include "bailey/enter.h"
+
+/* `quiet` hides what was enforced, never a gap. */
+void closing_print(const RunResult *result, bool brokered, bool quiet);
+/* The same and the status as one line of JSON. */
+void closing_print_json(const RunResult *result, bool brokered);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/socket.h>
+
+#include "bailey/control.h"
+#include "basic/fd.h"
+
+int control_new(int ret_pair[2]) {
+        return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_pair) < 0 ? -errno : 0;
+}
+
+int control_send(int fd, const ControlMessage *m, const int *fds, size_t n_fds) {
+        ssize_t n = send_fds(fd, m, sizeof(*m), fds, n_fds);
+        return n < 0 ? (int) n : 0;
+}
+
+int control_receive(int fd, ControlMessage *ret, int *ret_fds, size_t *ret_n_fds) {
+        ControlMessage m;
+
+        ssize_t n = recv_fds(fd, &m, sizeof(m), ret_fds, CONTROL_FDS_MAX, ret_n_fds);
+        if (n == 0 || n == -ECONNRESET)
+                return 0;
+        if (n < 0)
+                return (int) n;
+        if (n != sizeof(m))
+                return -EBADMSG;
+        *ret = m;
+        return 1;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Theory of operation
+ *
+ * Two processes of ours exist during a run: the supervisor, which is bailey itself, and the sandbox's first process ("init",
+ * PID 1 inside), a child of it that builds the world around itself, confines itself, and only then makes the payload.
+ *
+ * Before the child exists (here): the caller is not root; what Landlock and seccomp can do is asked of the kernel, and what is
+ * missing is warned of or, under --strict, refused. All that costs nothing to undo comes first.
+ *
+ * 1. One clone3() makes the child in all its namespaces at once (namespaces.c). There is no moment in which it is in some of
+ *    them, and no helper process between it and the supervisor, whose death kills it (PDEATHSIG, and a look at the control
+ *    socket afterwards in case it died before).
+ * 2. Signals get their defaults, the caller's arguments and environment are wiped from memory, inherited descriptors are
+ *    closed: nothing of the caller is left to leak by the time anything else runs.
+ * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then loopback and the host
+ *    name. The limits on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written
+ *    after it, since every detached mount counts as a mount namespace.
+ * 4. The new root is built (mounts.c): propagation is cut first, so that nothing mounted from here on is seen outside; the
+ *    root is attached before its children, because a detached tree does not take mounts on every kernel; each source is
+ *    opened, compared with what the policy was resolved for, made read-only and the like while still detached, and only then
+ *    attached, so that no path is ever seen with more rights than it shall have. A fresh proc and sysfs must come before the
+ *    pivot: the kernel grants them only to who can see whole ones already. Last the root's own tmpfs becomes read-only,
+ *    and the pivot takes the old root away.
+ * 5. The terminal is opened in the devpts just made; the broker's listener is opened in the network namespace and handed over
+ *    (handover.c). Both need no path of the old world (sockets were connected before), and the hand-over comes after all
+ *    that is likely to fail, because its token is good for one try.
+ * 6. no_new_privs, Landlock, capabilities, seccomp, in this order: Landlock needs no_new_privs and paths that can be opened;
+ *    dropping capabilities needs calls that the filter does not forbid, yet the filter comes last so that it need not allow
+ *    anything for our own sake.
+ * 7. What was found missing on the way is told to the supervisor, which warns and writes the report; then init vforks the
+ *    payload, in which every descriptor above 2 is closed. Init holds nothing that the payload may not have either.
+ *
+ * Whatever fails in 1 to 7 ends the run with one line that names the step. Nothing is retried with less, with one exception:
+ * where clone3() itself says that there are no namespaces here, a run that is neither strict nor brokered goes on with
+ * Landlock on the host's paths and a filter that refuses internet sockets. Without Landlock, or without seccomp, not even then.
+ */
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "bailey/control.h"
+#include "bailey/enter.h"
+#include "bailey/init.h"
+#include "bailey/landlock.h"
+#include "bailey/namespaces.h"
+#include "bailey/report.h"
+#include "bailey/seccomp.h"
+#include "bailey/supervise.h"
+#include "basic/fd.h"
+#include "basic/log.h"
+
+static void warn_gaps(GapSet gaps) {
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (gaps & (1U << g))
+                        log_warning("not enforced: %s (%s)", gap_to_string(g), gap_describe(g));
+}
+
+/* Names the first gap that must not be. */
+static int refuse_gaps(GapSet gaps, Failure *f) {
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (gaps & (1U << g))
+                        return failure_set(f, STAGE_GAP, 0, "%s: %s; accept it with --accept-gap %s, or run without --strict",
+                                           gap_to_string(g), gap_describe(g), gap_to_string(g));
+        return 0;
+}
+
+/* Descriptors 0 to 2 are open from here on, so that no file of ours becomes the payload's standard output. */
+static int open_standard_fds(void) {
+        for (int fd = 0; fd <= 2; fd++)
+                if (fcntl(fd, F_GETFD) < 0) {
+                        int opened = open("/dev/null", O_RDWR | O_NOCTTY);
+                        if (opened < 0)
+                                return -errno;
+                }
+        return 0;
+}
+
+static int check_caller(const Plan *plan, const RunOptions *options, Failure *f) {
+        if (geteuid() == 0 || getuid() == 0)
+                return failure_set(f, STAGE_CALLER, EPERM, "a command is never run as root; use --user NAME, or run it as an "
+                                                           "ordinary account");
+        if (!plan->executable || !plan->argv || !plan->argv[0] || !plan->environment || !plan->working_directory)
+                return failure_set(f, STAGE_CALLER, EINVAL, "the plan has nothing to execute");
+        if ((plan->network == NETWORK_BROKER) != (options->broker_socket >= 0))
+                return failure_set(f, STAGE_CALLER, EINVAL, "a broker is needed where the plan says so, and only there");
+        int r = open_standard_fds();
+        return r < 0 ? failure_set(f, STAGE_CALLER, r, "/dev/null") : 0;
+}
+
+static GapSet fallback_gaps(const Plan *plan) {
+        return 1U << GAP_NAMESPACES | 1U << GAP_PRIVATE_TMP | 1U << GAP_PRIVATE_HOME |
+               (plan->nested_deny ? 1U << GAP_NESTED_DENY : 0) | (plan->nested_read_only ? 1U << GAP_READ_ONLY : 0);
+}
+
+/* clone3() said `error`. Decides whether the run may go on without namespaces. */
+static int fall_back(const InitContext *c, int error, RunResult *result, Failure *f) {
+        GapSet gaps = fallback_gaps(c->plan);
+
+        if (!namespaces_unavailable(error))
+                return failure_set(f, STAGE_NAMESPACES, error, "%s", "");
+        if (c->options->broker_socket >= 0)
+                return failure_set(f, STAGE_NAMESPACES, error, "a brokered run needs its own network namespace");
+        if (c->landlock_abi <= 0)
+                return failure_set(f, STAGE_NAMESPACES, error, "and there is no Landlock: files could not be protected at all");
+        if (!c->seccomp)
+                return failure_set(f, STAGE_NAMESPACES, error, "and there is no seccomp: the network could not be denied");
+        if (c->options->strict && (gaps & ~c->options->accepted_gaps))
+                return failure_set(f, STAGE_NAMESPACES, error, "--strict does not run without them");
+
+        log_warning_errno(error, "no namespaces here (%m)%s", nesting_forbidden() ? ": nested sandboxing is not permitted here" : "");
+        warn_gaps(gaps);
+        result->gaps |= gaps;
+        return 0;
+}
+
+static int start_child(InitContext *c, Supervisor *s, Failure *f) {
+        int pair[2];
+
+        int r = control_new(pair);
+        if (r < 0)
+                return failure_set(f, STAGE_PROCESS, r, "socketpair");
+        _cleanup_close_ int ours = pair[0], theirs = pair[1];
+
+        c->control = theirs;
+        c->isolated = true;
+        pid_t pid = namespaces_clone(&s->pidfd);
+        if (pid < 0) {
+                r = fall_back(c, pid, s->result, f);
+                if (r < 0)
+                        return r;
+                c->isolated = c->send_namespaces = false;
+                pid = fork();
+                if (pid < 0)
+                        return failure_set(f, STAGE_PROCESS, errno, "fork");
+        }
+        if (pid == 0)
+                init_run(c);
+
+        s->result->isolated = c->isolated;
+        s->child = pid;
+        s->control = TAKE_FD(ours);
+        return 0;
+}
+
+static int run(const Plan *plan, const RunOptions *options, RunResult *result, Failure *f) {
+        InitContext c = {
+                .plan = plan,
+                .options = options,
+                .supervisor = getpid(),
+                .uid = geteuid(),
+                .gid = getegid(),
+                .landlock_abi = landlock_abi(),
+                .seccomp = seccomp_available(),
+                .send_namespaces = options->report >= 0 && report_takes_fds(options->report),
+                .refused_gaps = options->strict ? ~options->accepted_gaps : 0,
+        };
+        Supervisor s = {
+                .pidfd = -EBADF, .control = -EBADF, .signals = -EBADF, .options = options, .result = result,
+                .interactive = options->console_socket < 0,
+        };
+        SignalState signals;
+        int r;
+
+        result->landlock_abi = c.landlock_abi;
+        result->gaps = landlock_gaps(c.landlock_abi) | (c.seccomp ? 0 : 1U << GAP_SECCOMP);
+        r = refuse_gaps(result->gaps & c.refused_gaps, f);
+        if (r < 0)
+                return r;
+        warn_gaps(result->gaps);
+
+        r = signals_take(&signals, &s.signals);
+        if (r < 0)
+                return failure_set(f, STAGE_PROCESS, r, "taking signals");
+        r = start_child(&c, &s, f);
+        if (r >= 0)
+                r = supervise(&s, f);
+        signals_give_back(&signals, s.signals);
+        safe_close(s.pidfd);
+        safe_close(s.control);
+        safe_close(s.signals);
+        return r;
+}
+
+int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret) {
+        RunResult result = {};
+        Failure failure = {};
+
+        int r = check_caller(plan, options, &failure);
+        if (r >= 0)
+                r = run(plan, options, &result, &failure);
+        if (r < 0)
+                return failure_log(&failure);
+        if (!result.started)
+                (void) log_error_errno(failure.error, "%s cannot be executed: %m", plan->executable);
+        *ret = result;
+        return 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "bailey/guard.h"
+#include "basic/path.h"
+#include "basic/text.h"
+
+/* Whoever may connect to one of these commands a daemon that is root, or the person's own session. */
+static const char *const sockets[] = {
+        "/run/dbus",       "/run/systemd",    "/run/user",       "/run/docker",     "/run/docker.sock", "/run/podman",
+        "/run/incus",      "/run/lxd",        "/run/containerd", "/run/crio",       "/run/libvirt",     "/run/snapd.socket",
+        "/var/lib/incus/unix.socket", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket",
+};
+
+/* For callers who could read them: members of group shadow, mostly. */
+static const char *const secrets[] = {
+        "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/passwd-", "/etc/group-", "/etc/security/opasswd",
+};
+
+static bool under_own_tree(const char *real) {
+        return path_beneath(real, "/proc") || path_beneath(real, "/sys") || path_beneath(real, "/dev");
+}
+
+typedef struct Check {
+        const Policy *policy;
+        const PolicyRule *rule;
+        Layer *const *layers;
+        Findings *findings;
+} Check;
+
+static void refuse(const Check *c, const char *why) {
+        const ResolvedPath *to = &c->rule->resolved;
+        bool elsewhere = !streq(to->real, c->rule->path);
+
+        if (c->layers[c->rule->layer]->from_file)
+                finding_error(c->findings, "%s:%u: %s%s%s%s %s", c->layers[c->rule->layer]->name, c->rule->line, c->rule->path,
+                              elsewhere ? " (which is " : "", elsewhere ? to->real : "", elsewhere ? ")" : "", why);
+        else
+                finding_error(c->findings, "%s%s%s%s %s", c->rule->path, elsewhere ? " (which is " : "",
+                              elsewhere ? to->real : "", elsewhere ? ")" : "", why);
+}
+
+static void warn(const Check *c, const char *text) {
+        finding_warning(c->findings, "%s:%u: %s %s", c->layers[c->rule->layer]->name, c->rule->line, c->rule->path, text);
+}
+
+/* bailey makes /proc, /sys and /dev itself; of the host's /dev only single character devices can come in. */
+static void check_own_trees(const Check *c) {
+        const ResolvedPath *to = &c->rule->resolved;
+
+        if (!path_beneath(to->real, "/dev")) {
+                if (c->rule->rights != RIGHT_READ)
+                        refuse(c, "is made by bailey itself and cannot be granted but for reading");
+                return;
+        }
+        if (streq(to->real, "/dev"))
+                refuse(c, "is made by bailey itself; grant single devices");
+        else if (to->error == 0 && !S_ISCHR(to->mode))
+                refuse(c, "is not a character device; only single ones can be granted");
+        else if (c->rule->rights & RIGHT_EXECUTE)
+                refuse(c, "is a device and cannot be executed");
+}
+
+static void check_sockets(const Check *c) {
+        const char *real = c->rule->resolved.real;
+        _cleanup_free_ char *above = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(sockets); i++) {
+                if (path_beneath(real, sockets[i]))
+                        refuse(c, "holds sockets of the system's daemons and is always covered");
+                else if (path_beneath(sockets[i], real)) {
+                        struct stat st;
+                        if (lstat(sockets[i], &st) < 0)
+                                continue;
+                        char *longer = NULL;
+                        if (asprintf(&longer, "%s%s%s", above ?: "", above ? ", " : "", sockets[i]) < 0) {
+                                c->findings->oom = true;
+                                return;
+                        }
+                        free(above);
+                        above = longer;
+                }
+        }
+        if (above && c->layers[c->rule->layer]->from_file)
+                finding_warning(c->findings, "%s:%u: %s is granted, but below it stay covered: %s; other sockets below it can be connected to",
+                                c->layers[c->rule->layer]->name, c->rule->line, c->rule->path, above);
+}
+
+static void check_state(const Check *c) {
+        const Policy *p = c->policy;
+        const char *real = c->rule->resolved.real;
+
+        for (size_t i = 0; i < ELEMENTSOF(secrets); i++)
+                if (streq(real, secrets[i]))
+                        refuse(c, "is always covered");
+        if (!(c->rule->rights & RIGHT_WRITE))
+                return;
+        if (path_beneath(real, p->state_directory) && !path_beneath(real, p->home_real))
+                refuse(c, "is bailey's own state and can never be writable");
+        if (path_beneath(real, p->config_directory))
+                refuse(c, "is bailey's own configuration and can never be writable");
+}
+
+static bool link_is_doubtful(const Policy *p, const PathLink *link) {
+        return path_beneath(link->path, p->home_real) || (policy_rights_at(p, link->path) & RIGHT_WRITE);
+}
+
+/* A link that a session could have made: it stands where the policy lets a session write. */
+static const PathLink *doubtful_link(const Policy *p, const ResolvedPath *to) {
+        for (size_t i = 0; i < to->n_links; i++)
+                if (link_is_doubtful(p, &to->links[i]))
+                        return &to->links[i];
+        return NULL;
+}
+
+/* What rules that rest on no doubtful link give at real: two planted links must not vouch for each other. */
+static PathRights solid_rights_at(const Policy *p, const char *real) {
+        const PolicyRule *best = NULL;
+        size_t best_length = 0;
+
+        for (size_t i = 0; i < p->n_rules; i++) {
+                const PolicyRule *rule = &p->rules[i];
+                size_t length = strlen(rule->resolved.real);
+
+                if ((!rule->rights && !rule->deny) || !path_beneath(real, rule->resolved.real) ||
+                    doubtful_link(p, &rule->resolved))
+                        continue;
+                if (!best || length > best_length || (length == best_length && rule->layer > best->layer)) {
+                        best = rule;
+                        best_length = length;
+                }
+        }
+        return best ? best->rights & ~(best->read_only ? (unsigned) RIGHT_WRITE : 0) : 0;
+}
+
+static void check_links(const Check *c) {
+        const PathLink *link = doubtful_link(c->policy, &c->rule->resolved);
+        _cleanup_free_ char *text = NULL;
+
+        if (!link)
+                return;
+        if (!c->rule->rights) {
+                if (asprintf(&text, "leads over the link %s in a writable directory: %s is protected, the link can be replaced",
+                             link->path, c->rule->resolved.real) < 0)
+                        c->findings->oom = true;
+                else
+                        warn(c, text);
+                return;
+        }
+        /* Running from a place is no more than reading it: a session can copy what it reads. */
+        unsigned wanted = c->rule->rights & (RIGHT_READ | RIGHT_WRITE);
+        if (wanted & ~(unsigned) solid_rights_at(c->policy, c->rule->resolved.real)) {
+                if (asprintf(&text, "leads over the link %s, which a session could have made, to a place that is not granted; "
+                             "name %s itself if it is meant", link->path, c->rule->resolved.real) < 0)
+                        c->findings->oom = true;
+                else
+                        refuse(c, text);
+        }
+}
+
+static void check_presence(const Check *c) {
+        const ResolvedPath *to = &c->rule->resolved;
+        _cleanup_free_ char *text = NULL;
+
+        if (to->error == 0)
+                return;
+        if (c->rule->is_target)
+                refuse(c, "went away");
+        else if (c->rule->rights) {
+                if (asprintf(&text, "%s; the grant is skipped", to->error == -ENOENT ? "does not exist" : strerror(-to->error)) < 0)
+                        c->findings->oom = true;
+                else
+                        warn(c, text);
+        } else {
+                _cleanup_free_ char *parent = path_parent(to->real);
+                if (!parent)
+                        c->findings->oom = true;
+                else if (policy_rights_at(c->policy, parent) & RIGHT_WRITE)
+                        warn(c, "does not exist, so there is nothing to protect: a session can make it");
+        }
+}
+
+/* A grant of the person's own home reaches everything that runs at the next login. */
+static void check_breadth(const Check *c) {
+        if (!(c->rule->rights & RIGHT_WRITE))
+                return;
+        if (path_beneath(c->policy->account.home, c->rule->resolved.real) && !streq(c->policy->account.home, "/"))
+                warn(c, "makes the real home writable, with its shell start-up files, autostart entries and user units");
+        if (streq(c->rule->resolved.real, "/tmp"))
+                warn(c, "replaces the private /tmp by the host's");
+}
+
+static int check_home(const Policy *p, Findings *findings) {
+        ResolvedPath home = {};
+
+        int r = path_resolve(p->home, &home);
+        if (r == -ENOMEM)
+                return r;
+        const PathLink *link = r < 0 ? NULL : doubtful_link(p, &home);
+        if (r < 0)
+                finding_error(findings, "The home %s: %s", p->home, strerror(-r));
+        else if (streq(home.real, "/") || streq(home.real, p->account.home) || under_own_tree(home.real))
+                finding_error(findings, "The home %s cannot be %s; name a directory of its own", p->home,
+                              streq(home.real, p->account.home) ? "the real home" : "that place");
+        else if (!p->home_is_private && link)
+                finding_error(findings, "The home %s leads over the link %s, which a session could have made, to %s; "
+                              "name the place itself", p->home, link->path, home.real);
+        resolved_path_done(&home);
+        return 0;
+}
+
+/* The file that governs this session is read-only inside, but a directory above it could be renamed and made anew. */
+static void check_files(const Policy *p, Findings *findings) {
+        for (char **file = p->files; file && *file; file++) {
+                _cleanup_free_ char *parent = path_parent(*file);
+                const PolicyEntry *e = parent ? policy_entry_for(p, parent) : NULL;
+
+                if (!parent)
+                        findings->oom = true;
+                else if (e && (e->rights & RIGHT_WRITE) && !streq(e->rule->resolved.real, parent))
+                        finding_warning(findings, "%s lies below %s, which it makes writable: a session can put another in its "
+                                        "place for the next run", *file, e->rule->path);
+        }
+}
+
+int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
+        for (size_t i = 0; i < p->n_rules; i++) {
+                const PolicyRule *rule = &p->rules[i];
+                bool from_file = layers[rule->layer]->from_file;
+                Check c = {.policy = p, .rule = rule, .layers = layers, .findings = findings};
+
+                if (rule->rights && (from_file || rule->is_target)) {
+                        if (under_own_tree(rule->resolved.real))
+                                check_own_trees(&c);
+                        check_sockets(&c);
+                        check_state(&c);
+                }
+                if (from_file || rule->is_target) {
+                        check_links(&c);
+                        check_presence(&c);
+                }
+                if (from_file)
+                        check_breadth(&c);
+        }
+        if (!(policy_rights_at(p, p->target) & RIGHT_EXECUTE))
+                finding_error(findings, "The policy does not let %s be executed; grant it with [filesystem] execute", p->target);
+        check_files(p, findings);
+        return check_home(p, findings);
+}
+
+/* Adds a path to cover when it exists, lies in something granted and is not covered with something above it. */
+static int add_cover(const Policy *p, const char *path, char ***list) {
+        ResolvedPath to = {};
+
+        int r = path_resolve(path, &to);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        if (to.error == 0 && policy_rights_at(p, to.real) && !strv_contains(*list, to.real))
+                r = strv_extend(list, to.real);
+        resolved_path_done(&to);
+        return r;
+}
+
+static int add_host_keys(const Policy *p, char ***list) {
+        DIR *d = opendir("/etc/ssh");
+        int r = 0;
+
+        if (!d)
+                return 0;
+        for (const struct dirent *e; r >= 0 && (e = readdir(d));)
+                if (startswith(e->d_name, "ssh_host_") && endswith(e->d_name, "_key")) {
+                        _cleanup_free_ char *path = NULL;
+                        r = asprintf(&path, "/etc/ssh/%s", e->d_name) < 0 ? -ENOMEM : add_cover(p, path, list);
+                }
+        closedir(d);
+        return r;
+}
+
+static int compare_strings(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+int guard_covers(const Policy *p, char ***ret) {
+        _cleanup_strv_free_ char **list = NULL;
+        int r = add_host_keys(p, &list);
+
+        for (size_t i = 0; i < ELEMENTSOF(secrets) && r >= 0; i++)
+                r = add_cover(p, secrets[i], &list);
+        for (size_t i = 0; i < ELEMENTSOF(sockets) && r >= 0; i++)
+                r = add_cover(p, sockets[i], &list);
+        if (r >= 0)
+                r = add_cover(p, p->state_directory, &list);
+        if (r < 0)
+                return r;
+        if (list)
+                qsort(list, strv_length(list), sizeof(char *), compare_strings);
+        *ret = TAKE_PTR(list);
+        return 0;
+}

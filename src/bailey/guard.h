@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What no policy can grant, and what is taken away from whatever it grants. */
+
+#include "bailey/policy.h"
+
+/* Checks p's rules against the fixed ones: bailey's own trees, sockets of the system's daemons, bailey's state, links that a
+ * session could have planted, things that are not there. Errors and warnings name file, line and path. */
+int guard_check(const Policy *p, Layer *const *layers, Findings *findings);
+
+/* Real paths that exist within what p grants and are covered all the same: password hashes, host keys, daemons' sockets,
+ * other programs' homes. */
+int guard_covers(const Policy *p, char ***ret);

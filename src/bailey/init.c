@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bailey/console.h"
+#include "bailey/control.h"
+#include "bailey/handover.h"
+#include "bailey/init.h"
+#include "bailey/landlock.h"
+#include "bailey/mounts.h"
+#include "bailey/namespaces.h"
+#include "bailey/seccomp.h"
+#include "basic/fd.h"
+#include "basic/parse.h"
+#include "basic/secret.h"
+
+extern char **environ;
+
+typedef struct Init {
+        const InitContext *context;
+        Failure *failure;
+        GapSet gaps;
+        int terminal;          /* the payload's, -EBADF for the caller's stdio */
+        int children;          /* without a PID namespace: an open list of this process's children */
+        int namespaces[CONTROL_FDS_MAX];
+        pid_t payload;
+} Init;
+
+/* Nobody outlives the supervisor. It may have gone before the request to die with it was made. */
+static int die_with_supervisor(const Init *i) {
+        struct pollfd p = {.fd = i->context->control};
+
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_PDEATHSIG");
+        if (poll(&p, 1, 0) != 0)
+                return failure_set(i->failure, STAGE_PROCESS, ESRCH, "the supervisor");
+        return 0;
+}
+
+/* What the caller ignored must not be ignored inside. */
+static void reset_signals(void) {
+        struct sigaction action = {.sa_handler = SIG_DFL};
+
+        for (int s = 1; s < NSIG; s++)
+                if (s != SIGKILL && s != SIGSTOP)
+                        (void) sigaction(s, &action, NULL);
+}
+
+/* The kernel lays arguments, environment and the program's name out in one piece. They are the caller's; /proc/1 must not
+ * show them, whatever else may fail to hide them. */
+static void wipe_arguments(void) {
+        static char *empty[] = {NULL};
+        char *first = program_invocation_name;
+        char *last = (char *) getauxval(AT_EXECFN); /* NOLINT: an address by definition */
+
+        environ = empty;
+        if (first && last && last > first && last - first < 64L * 1024 * 1024)
+                secret_wipe(first, (size_t) (last - first));
+}
+
+static int keep_descriptors(const Init *i) {
+        const RunOptions *o = i->context->options;
+        int keep[4] = {i->context->control};
+        size_t n = 1;
+
+        if (o->broker_socket > 2)
+                keep[n++] = o->broker_socket;
+        if (o->broker_token > 2)
+                keep[n++] = o->broker_token;
+        if (o->console_socket > 2)
+                keep[n++] = o->console_socket;
+        int r = fd_close_all_except(3, keep, n);
+        return r < 0 ? failure_set(i->failure, STAGE_DESCRIPTORS, r, "close_range") : 0;
+}
+
+static int open_namespaces(Init *i) {
+        static const char *const paths[CONTROL_FDS_MAX] = {"/proc/self/ns/user", "/proc/self/ns/net"};
+
+        for (size_t k = 0; k < CONTROL_FDS_MAX; k++) {
+                i->namespaces[k] = open(paths[k], O_RDONLY | O_CLOEXEC);
+                if (i->namespaces[k] < 0)
+                        return failure_set(i->failure, STAGE_REPORT, errno, "%s", paths[k]);
+        }
+        return 0;
+}
+
+static const char *devpts_place(const Init *i) {
+        const Plan *plan = i->context->plan;
+
+        for (size_t k = 0; i->context->isolated && k < plan->n_steps; k++)
+                if (plan->steps[k].type == STEP_DEVPTS)
+                        return plan->steps[k].target;
+        return i->context->isolated ? "/dev/pts" : "/dev";
+}
+
+static int build_isolated(Init *i) {
+        const InitContext *c = i->context;
+        _cleanup_close_ int limits = -EBADF;
+        int r;
+
+        r = namespaces_set_up(c->uid, c->gid, &limits, i->failure);
+        if (r < 0)
+                return r;
+        if (c->send_namespaces) {
+                r = open_namespaces(i);
+                if (r < 0)
+                        return r;
+        }
+        r = mounts_build(c->plan, &i->gaps, i->failure);
+        if (r < 0)
+                return r;
+        r = namespaces_forbid_more(limits, i->failure);
+        if (r < 0)
+                return r;
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (i->gaps & c->refused_gaps & (1U << g))
+                        return failure_set(i->failure, STAGE_GAP, 0, "%s: %s", gap_to_string(g), gap_describe(g));
+        return 0;
+}
+
+/* Without a PID namespace, orphans come to this process and not to the host's init, so that they can be ended. */
+static int build_plain(Init *i) {
+        char path[64];
+
+        if (prctl(PR_SET_DUMPABLE, 0) < 0)
+                return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE");
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+                return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_CHILD_SUBREAPER");
+        (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int) getpid());
+        i->children = open(path, O_RDONLY | O_CLOEXEC);
+        if (i->children < 0)
+                return failure_set(i->failure, STAGE_PROCESS, errno, "%s", path);
+        return 0;
+}
+
+/* From here on this process is as confined as the payload, which inherits all of it. */
+static int confine(Init *i) {
+        const InitContext *c = i->context;
+        int r;
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return failure_set(i->failure, STAGE_CAPABILITIES, errno, "PR_SET_NO_NEW_PRIVS");
+        r = landlock_restrict(c->plan, c->landlock_abi, c->isolated, i->failure);
+        if (r < 0)
+                return r;
+        r = capabilities_drop(i->failure);
+        if (r < 0)
+                return r;
+        return c->seccomp ? seccomp_load(c->isolated, i->failure) : 0;
+}
+
+static int set_up(Init *i) {
+        const InitContext *c = i->context;
+        int r;
+
+        r = die_with_supervisor(i);
+        if (r < 0)
+                return r;
+        reset_signals();
+        wipe_arguments();
+        r = keep_descriptors(i);
+        if (r < 0)
+                return r;
+        r = c->isolated ? build_isolated(i) : build_plain(i);
+        if (r < 0)
+                return r;
+        if (c->options->console_socket >= 0) {
+                r = console_open(devpts_place(i), c->options->console_socket, &i->terminal, i->failure);
+                if (r < 0)
+                        return r;
+        }
+        if (c->options->broker_socket >= 0) {
+                r = handover_run(c->options, i->failure);
+                if (r < 0)
+                        return r;
+        }
+        if (chdir(c->plan->working_directory) < 0)
+                return failure_set(i->failure, STAGE_WORKING_DIRECTORY, errno, "%s", c->plan->working_directory);
+        return confine(i);
+}
+
+/* Where there is something to tell, the payload waits until it has been told. */
+static int await_go(Init *i) {
+        ControlMessage m = {.type = CONTROL_PREPARED, .gaps = i->gaps}, answer;
+        size_t n_fds = i->context->send_namespaces && i->namespaces[0] >= 0 ? CONTROL_FDS_MAX : 0;
+        int r;
+
+        if (i->context->options->report < 0 && i->gaps == 0)
+                return 0;
+        r = control_send(i->context->control, &m, i->namespaces, n_fds);
+        if (r < 0)
+                return failure_set(i->failure, STAGE_REPORT, r, "telling the supervisor");
+        r = control_receive(i->context->control, &answer, NULL, &n_fds);
+        if (r <= 0 || answer.type != CONTROL_GO)
+                return failure_set(i->failure, STAGE_REPORT, ECONNRESET, "awaiting the supervisor");
+        return 0;
+}
+
+/* A signal that was to end the run came while it was being set up. */
+static int check_interrupted(const Init *i) {
+        static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+        sigset_t pending;
+
+        if (sigpending(&pending) < 0)
+                return failure_set(i->failure, STAGE_PROCESS, errno, "sigpending");
+        for (size_t k = 0; k < ELEMENTSOF(signals); k++)
+                if (sigismember(&pending, signals[k]) > 0)
+                        return failure_set(i->failure, STAGE_EXECUTE, EINTR, "signal %d", signals[k]);
+        return 0;
+}
+
+/* In the child of vfork(), in its parent's memory: only system calls until the end. Returns a positive errno. */
+static int payload_execute(const Init *i) {
+        const Plan *plan = i->context->plan;
+        sigset_t none;
+        int r;
+
+        if (!i->context->isolated && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+                return errno;
+        if (i->terminal >= 0) {
+                r = console_adopt(i->terminal);
+                if (r < 0)
+                        return -r;
+        }
+        r = fd_close_all_except(3, NULL, 0);
+        if (r < 0)
+                return -r;
+        (void) sigemptyset(&none);
+        if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+                return errno;
+        (void) execve(plan->executable, plan->argv, plan->environment);
+        return errno;
+}
+
+/* vfork: the child's address space is never copied, and a failed execve() is known when this returns. */
+static int payload_start(Init *i, int *ret_exec_error) {
+        volatile int error = 0;
+
+        pid_t pid = vfork();
+        if (pid < 0)
+                return failure_set(i->failure, STAGE_EXECUTE, errno, "fork");
+        if (pid == 0) {
+                error = payload_execute(i);
+                _exit(127);
+        }
+        i->payload = pid;
+        i->terminal = safe_close(i->terminal);
+        *ret_exec_error = error;
+        return 0;
+}
+
+/* Reaps whatever has ended. True when the payload is among it; survivors that were killed are counted. */
+static bool reap(Init *i, int flags, ControlMessage *m, unsigned *killed) {
+        bool ended = false;
+
+        for (;;) {
+                int status;
+                pid_t pid = waitpid(-1, &status, flags | __WALL);
+                if (pid < 0 && errno == EINTR)
+                        continue;
+                if (pid <= 0)
+                        return ended;
+                if (pid == i->payload && WIFSTOPPED(status)) {
+                        ControlMessage stopped = {.type = CONTROL_STOPPED};
+                        (void) control_send(i->context->control, &stopped, NULL, 0);
+                } else if (pid == i->payload) {
+                        m->wait_status = status;
+                        ended = true;
+                } else if (killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+                        ++*killed;
+        }
+}
+
+/* Without a PID namespace: only this process's own children, which orphans become as their parents die. */
+static bool kill_children(const Init *i) {
+        char list[4096];
+        bool any = false;
+
+        ssize_t n = pread(i->children, list, sizeof(list) - 1, 0);
+        if (n <= 0)
+                return false;
+        list[n] = 0;
+        for (char *save = NULL, *p = strtok_r(list, " \n", &save); p; p = strtok_r(NULL, " \n", &save)) {
+                uint64_t pid;
+                if (parse_u64(p, INT32_MAX, &pid) >= 0 && pid > 1)
+                        any |= kill((pid_t) pid, SIGKILL) == 0;
+        }
+        return any;
+}
+
+static void end_survivors(Init *i, ControlMessage *m) {
+        (void) reap(i, WNOHANG, m, NULL);
+        if (i->context->isolated) {
+                if (kill(-1, SIGKILL) == 0)
+                        (void) reap(i, 0, m, &m->survivors);
+                return;
+        }
+        while (kill_children(i))
+                (void) reap(i, 0, m, &m->survivors);
+}
+
+/* Signals that the supervisor sends on, or that came from outside the namespace; not the payload's own, and not what the
+ * terminal sends to the whole process group, the payload included. */
+static bool to_forward(const Init *i, const siginfo_t *info) {
+        pid_t sender = i->context->isolated ? 0 : i->context->supervisor;
+        return info->si_code != SI_KERNEL && info->si_pid == sender;
+}
+
+_noreturn_ static void serve(Init *i, ControlMessage *m) {
+        sigset_t all;
+        siginfo_t info;
+
+        (void) sigfillset(&all);
+        while (!reap(i, WNOHANG | WUNTRACED, m, NULL)) {
+                int s = sigwaitinfo(&all, &info);
+                if (s > 0 && s != SIGCHLD && to_forward(i, &info))
+                        (void) kill(i->payload, s);
+        }
+        end_survivors(i, m);
+        (void) control_send(i->context->control, m, NULL, 0);
+        _exit(EXIT_SUCCESS);
+}
+
+void init_run(const InitContext *context) {
+        ControlMessage m = {.type = CONTROL_ENDED};
+        Init i = {
+                .context = context,
+                .failure = &m.failure,
+                .terminal = -EBADF,
+                .children = -EBADF,
+                .namespaces = {-EBADF, -EBADF},
+        };
+        int r;
+
+        r = set_up(&i);
+        if (r >= 0)
+                r = await_go(&i);
+        if (r >= 0)
+                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children}, 3);
+        if (r >= 0)
+                r = check_interrupted(&i);
+        if (r >= 0)
+                r = payload_start(&i, &m.exec_error);
+        if (r < 0) {
+                m.type = CONTROL_FAILED;
+                (void) control_send(context->control, &m, NULL, 0);
+                _exit(EXIT_FAILURE);
+        }
+        serve(&i, &m);
+}

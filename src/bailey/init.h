@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "bailey/enter.h"
+
+/* What the sandbox's first process needs to know. All is decided before it exists. */
+typedef struct InitContext {
+        const Plan *plan;
+        const RunOptions *options;
+        int control;        /* see control.h */
+        pid_t supervisor;
+        uid_t uid;
+        gid_t gid;
+        bool isolated;      /* in new namespaces; else a plain child */
+        bool seccomp;       /* the kernel has filters */
+        bool send_namespaces; /* with CONTROL_PREPARED */
+        int landlock_abi;
+        GapSet refused_gaps; /* one of these found inside ends the run */
+} InitContext;
+
+/* Runs in the new process, all signals blocked: builds the world, confines itself, runs the payload, reaps, and exits. */
+_noreturn_ void init_run(const InitContext *context);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "bailey/failure.h"
+#include "bailey/gap.h"
+#include "bailey/plan.h"
+
+/* The newest ABI whose rights are handled here; a newer kernel is used as this one. */
+#define LANDLOCK_ABI_MAX 7
+
+/* The kernel's ABI, at most LANDLOCK_ABI_MAX, 0 without Landlock. */
+int landlock_abi(void);
+
+/* The gaps of an ABI. */
+GapSet landlock_gaps(int abi);
+
+/* Restricts this thread for good by the plan's rules, by their host paths when not isolated. Rules whose path is not there
+ * are left out. no_new_privs must be set. With abi 0 nothing happens. */
+int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f);

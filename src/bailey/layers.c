@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
+#include "bailey/environment.h"
+#include "bailey/guard.h"
+#include "bailey/home.h"
+#include "bailey/layers.h"
+#include "bailey/policy-file.h"
+#include "basic/path.h"
+#include "basic/text.h"
+
+int layer_new_target(const char *path, Layer **ret) {
+        _cleanup_(layer_freep) Layer *l = layer_new("target");
+
+        if (!l || layer_grant(l, path, RIGHT_READ | RIGHT_EXECUTE) < 0)
+                return -ENOMEM;
+        l->is_target = true;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+/* Enough for a dynamically linked program to start, and nothing of the person's. */
+int layer_new_untrusted(Layer **ret) {
+        static const struct {
+                const char *path;
+                PathRights rights;
+        } floor[] = {
+                {"/bin", RIGHT_READ | RIGHT_EXECUTE},
+                {"/etc", RIGHT_READ},
+                {"/lib", RIGHT_READ | RIGHT_EXECUTE},
+                {"/lib64", RIGHT_READ | RIGHT_EXECUTE},
+                {"/proc", RIGHT_READ},
+                {"/sbin", RIGHT_READ | RIGHT_EXECUTE},
+                {"/sys", RIGHT_READ},
+                {"/usr", RIGHT_READ | RIGHT_EXECUTE},
+                {"/dev/full", RIGHT_READ | RIGHT_WRITE},
+                {"/dev/null", RIGHT_READ | RIGHT_WRITE},
+                {"/dev/random", RIGHT_READ},
+                {"/dev/tty", RIGHT_READ | RIGHT_WRITE},
+                {"/dev/urandom", RIGHT_READ},
+                {"/dev/zero", RIGHT_READ},
+        };
+        _cleanup_(layer_freep) Layer *l = layer_new("untrusted");
+
+        if (!l)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(floor); i++)
+                if (layer_grant(l, floor[i].path, floor[i].rights) < 0)
+                        return -ENOMEM;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+/* A layer's rule on top of what lower layers said of the same name. */
+static int put_rule(Policy *p, const LayerRule *from, const Layer *layer, size_t index, Findings *findings) {
+        PolicyRule *rule = NULL;
+
+        for (size_t i = 0; i < p->n_rules; i++)
+                if (streq(p->rules[i].path, from->path))
+                        rule = &p->rules[i];
+        if (!rule) {
+                ResolvedPath resolved = {};
+                int r = path_resolve(from->path, &resolved);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0) {
+                        finding_error(findings, "%s: %s cannot be resolved: %s", layer->name, from->path, strerror(-r));
+                        return 0;
+                }
+                PolicyRule *grown = reallocarray(p->rules, p->n_rules + 1, sizeof(PolicyRule));
+                char *path = strdup(from->path);
+                if (grown)
+                        p->rules = grown;
+                if (!grown || !path) {
+                        free(path);
+                        resolved_path_done(&resolved);
+                        return -ENOMEM;
+                }
+                rule = &p->rules[p->n_rules++];
+                *rule = (PolicyRule){.path = path, .resolved = resolved};
+        }
+        if (from->deny || from->rights) {
+                rule->rights = from->rights;
+                rule->deny = from->deny;
+                rule->read_only = false;
+                rule->is_target = layer->is_target;
+        }
+        if (from->read_only)
+                rule->read_only = true;
+        rule->layer = index;
+        rule->line = from->deny_line ?: from->grant_line ?: from->read_only_line;
+        return 0;
+}
+
+static int compare_named(const void *a, const void *b) {
+        return strcmp(((const PolicyRule *) a)->path, ((const PolicyRule *) b)->path);
+}
+
+static int compare_real(const void *a, const void *b) {
+        const PolicyRule *x = *(PolicyRule *const *) a, *y = *(PolicyRule *const *) b;
+        int c = strcmp(x->resolved.real, y->resolved.real);
+        return c ?: (x->layer > y->layer) - (x->layer < y->layer);
+}
+
+/* The rules of one real path, which different names may lead to, lowest layer first, become one entry. */
+static void put_entry(Policy *p, PolicyRule *const *same, size_t n, Layer *const *layers, Findings *findings) {
+        const PolicyRule *winner = NULL;
+        PathRights rights = 0;
+        bool deny = false, read_only = false;
+
+        for (size_t i = 0; i < n; i++) {
+                const PolicyRule *rule = same[i];
+                if (rule->deny || rule->rights) {
+                        bool same_layer = winner && winner->layer == rule->layer;
+                        if (same_layer && rule->deny != deny)
+                                finding_error(findings, "%s:%u: %s and %s (line %u) are the same place, one granted and one denied; "
+                                              "remove one of them", layers[rule->layer]->name, rule->line, rule->path,
+                                              winner->path, winner->line);
+                        rights = same_layer ? rights | rule->rights : rule->rights;
+                        read_only = same_layer && read_only;
+                        deny = rule->deny || (same_layer && deny);
+                        winner = rule;
+                }
+                read_only |= rule->read_only;
+                winner = winner ?: rule;
+        }
+        PolicyEntry *e = &p->entries[p->n_entries];
+        *e = (PolicyEntry){.rule = winner, .rights = deny ? 0 : rights};
+        if (read_only && !deny) {
+                if (!rights) {
+                        e->rights = policy_rights_at(p, winner->resolved.real);
+                        e->island = true;
+                }
+                e->rights &= ~(unsigned) RIGHT_WRITE;
+        }
+        p->n_entries++;
+}
+
+int layers_combine_paths(Policy *p, Layer *const *layers, size_t n_layers, Findings *findings) {
+        size_t first = 0;
+
+        for (size_t i = 0; i < n_layers; i++)
+                if (layers[i]->reset_filesystem)
+                        first = i;
+        for (size_t i = 0; i < n_layers; i++)
+                for (size_t k = 0; k < layers[i]->n_rules; k++) {
+                        const LayerRule *rule = &layers[i]->rules[k];
+                        /* The minimal /dev is no grant that a table could drop: no program works without /dev/null. */
+                        if (i < first && (layers[i]->from_file || !path_beneath(rule->path, "/dev")))
+                                continue;
+                        int r = put_rule(p, rule, layers[i], i, findings);
+                        if (r < 0)
+                                return r;
+                }
+        if (p->n_rules == 0)
+                return 0;
+        qsort(p->rules, p->n_rules, sizeof(PolicyRule), compare_named);
+
+        _cleanup_free_ PolicyRule **by_real = calloc(p->n_rules, sizeof(PolicyRule *));
+        p->entries = calloc(p->n_rules, sizeof(PolicyEntry));
+        if (!by_real || !p->entries)
+                return -ENOMEM;
+        for (size_t i = 0; i < p->n_rules; i++)
+                by_real[i] = &p->rules[i];
+        qsort(by_real, p->n_rules, sizeof(PolicyRule *), compare_real);
+        /* A parent is a prefix, so it sorts before what lies below it: an island finds what holds around it. */
+        for (size_t i = 0, n; i < p->n_rules; i += n) {
+                for (n = 1; i + n < p->n_rules && streq(by_real[i]->resolved.real, by_real[i + n]->resolved.real); n++)
+                        ;
+                put_entry(p, by_real + i, n, layers, findings);
+        }
+        return 0;
+}
+
+static void combine_limit(uint64_t *limit, uint64_t said) {
+        if (said != LIMIT_NONE)
+                *limit = said;
+}
+
+/* Everything that is not a path or a variable. Takes lists out of the layers. */
+static int combine_rest(Policy *p, Layer **layers, size_t n_layers) {
+        p->limits = LIMITS_NONE;
+        for (size_t i = 0; i < n_layers; i++) {
+                Layer *l = layers[i];
+
+                if (l->from_file && strv_extend(&p->files, l->name) < 0)
+                        return -ENOMEM;
+                if (l->reset_network) {
+                        p->egress_allow = false;
+                        p->egress_hosts = strv_free(p->egress_hosts);
+                        p->n_bind_ports = 0;
+                }
+                if (l->egress_said || l->egress_hosts)
+                        p->egress_allow = l->egress_allow || l->egress_hosts;
+                for (char **s = l->egress_hosts; s && *s; s++)
+                        if (strv_extend(&p->egress_hosts, *s) < 0)
+                                return -ENOMEM;
+                if (l->n_bind_ports > 0) {
+                        uint16_t *grown = reallocarray(p->bind_ports, p->n_bind_ports + l->n_bind_ports, sizeof(uint16_t));
+                        if (!grown)
+                                return -ENOMEM;
+                        p->bind_ports = grown;
+                        memcpy(grown + p->n_bind_ports, l->bind_ports, l->n_bind_ports * sizeof(uint16_t));
+                        p->n_bind_ports += l->n_bind_ports;
+                }
+                combine_limit(&p->limits.memory_bytes, l->limits.memory_bytes);
+                combine_limit(&p->limits.pids_max, l->limits.pids_max);
+                combine_limit(&p->limits.cpu_percent, l->limits.cpu_percent);
+                combine_limit(&p->limits.tmp_bytes, l->limits.tmp_bytes);
+                combine_limit(&p->limits.shm_bytes, l->limits.shm_bytes);
+        }
+        return 0;
+}
+
+static int settle_places(Policy *p, const PolicyRequest *request, Layer *const *layers, size_t n_layers, Findings *findings) {
+        const char *chosen = NULL;
+
+        for (size_t i = 0; i < n_layers; i++)
+                chosen = layers[i]->home ?: chosen;
+        int r = home_settle(p, request->target, chosen, request->home, findings);
+        if (r < 0)
+                return r;
+
+        _cleanup_free_ char *cwd = getcwd(NULL, 0);
+        if (!cwd)
+                finding_error(findings, "The working directory cannot be named: %s; change to another", strerror(errno));
+        else if (cwd[0] != '/')
+                finding_error(findings, "The working directory lies outside of the root directory; change to another");
+        p->working_directory = TAKE_PTR(cwd);
+
+        ResolvedPath target = {};
+        r = path_resolve(request->target, &target);
+        if (r < 0)
+                return r;
+        p->target = TAKE_PTR(target.real);
+        resolved_path_done(&target);
+        return 0;
+}
+
+static int copy_account(Account *to, const Account *from) {
+        *to = *from;
+        to->name = strdup(from->name);
+        to->home = strdup(from->home);
+        to->group_name = strdup(from->group_name);
+        return to->name && to->home && to->group_name ? 0 : -ENOMEM;
+}
+
+static int resolve_layers(const PolicyRequest *request, Layer **layers, size_t n_layers, Findings *findings, Policy **ret) {
+        _cleanup_(policy_freep) Policy *p = calloc(1, sizeof(Policy));
+
+        if (!p)
+                return -ENOMEM;
+        p->base = "untrusted";
+        int r = copy_account(&p->account, request->account);
+        if (r >= 0)
+                r = layers_combine_paths(p, layers, n_layers, findings);
+        if (r >= 0)
+                r = combine_rest(p, layers, n_layers);
+        if (r >= 0)
+                r = settle_places(p, request, layers, n_layers, findings);
+        if (r >= 0 && !findings_failed(findings))
+                r = environment_settle(p, layers, n_layers, request->brokered, request->extra_environment, findings);
+        if (r >= 0 && !findings_failed(findings))
+                r = guard_check(p, layers, findings);
+        if (r < 0)
+                return r;
+        if (!findings_failed(findings))
+                *ret = TAKE_PTR(p);
+        return 0;
+}
+
+int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **ret) {
+        Layer *layers[3] = {};
+        size_t n_layers = 2;
+
+        int r = layer_new_target(request->target, &layers[0]);
+        if (r >= 0)
+                r = layer_new_untrusted(&layers[1]);
+        if (r >= 0 && request->config) {
+                r = policy_file_load(request->config, findings, &layers[2]);
+                n_layers = 3;
+        }
+        if (r >= 0 && !findings_failed(findings))
+                r = resolve_layers(request, layers, n_layers, findings, ret);
+        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
+                layer_free(layers[i]);
+        return r;
+}

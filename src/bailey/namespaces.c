@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "bailey/namespaces.h"
+#include "basic/fd.h"
+#include "basic/io.h"
+
+pid_t namespaces_clone(int *ret_pidfd) {
+        int pidfd = -EBADF;
+        struct clone_args args = {
+                .flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+                         CLONE_NEWCGROUP,
+                .pidfd = (uint64_t) (uintptr_t) &pidfd,
+                .exit_signal = SIGCHLD,
+        };
+
+        long pid = syscall(SYS_clone3, &args, sizeof(args));
+        if (pid < 0)
+                return (pid_t) negative_errno();
+        if (pid > 0)
+                *ret_pidfd = pidfd;
+        return (pid_t) pid;
+}
+
+bool namespaces_unavailable(int error) {
+        /* ENOSPC: user.max_*_namespaces; EUSERS: the same on kernels before 4.9, or nested too deep; EINVAL: one is not built in. */
+        return error == -EPERM || error == -ENOSYS || error == -ENOSPC || error == -EUSERS || error == -EINVAL;
+}
+
+static int map_ids(uid_t uid, gid_t gid, Failure *f) {
+        char line[64];
+        int r;
+
+        r = write_file_once("/proc/self/setgroups", "deny");
+        if (r < 0)
+                return failure_set(f, STAGE_IDS, r, "/proc/self/setgroups");
+        (void) snprintf(line, sizeof(line), "%u %u 1\n", uid, uid);
+        r = write_file_once("/proc/self/uid_map", line);
+        if (r < 0)
+                return failure_set(f, STAGE_IDS, r, "/proc/self/uid_map");
+        (void) snprintf(line, sizeof(line), "%u %u 1\n", gid, gid);
+        r = write_file_once("/proc/self/gid_map", line);
+        if (r < 0)
+                return failure_set(f, STAGE_IDS, r, "/proc/self/gid_map");
+        return 0;
+}
+
+static int raise_loopback(Failure *f) {
+        struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd < 0)
+                return failure_set(f, STAGE_LOOPBACK, errno, "socket");
+        if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+                return failure_set(f, STAGE_LOOPBACK, errno, "lo");
+        return 0;
+}
+
+int namespaces_forbid_more(int limits, Failure *f) {
+        static const char *const names[] = {
+                "max_user_namespaces", "max_mnt_namespaces", "max_pid_namespaces",    "max_net_namespaces",
+                "max_ipc_namespaces",  "max_uts_namespaces", "max_cgroup_namespaces", "max_time_namespaces",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                _cleanup_close_ int fd = openat(limits, names[i], O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+                if (fd < 0) {
+                        /* Time namespaces are a matter of kernel configuration: what is not there cannot be made. */
+                        if (errno == ENOENT && i == ELEMENTSOF(names) - 1)
+                                break;
+                        return failure_set(f, STAGE_NESTING, errno, "user.%s", names[i]);
+                }
+                if (write(fd, "0", 1) < 0)
+                        return failure_set(f, STAGE_NESTING, errno, "user.%s", names[i]);
+        }
+        return 0;
+}
+
+int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+        static const char name[] = "bailey";
+        int r;
+
+        /* A caller that changed its ids is not dumpable, and then its /proc/self files are root's. */
+        if (prctl(PR_SET_DUMPABLE, 1) < 0)
+                return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
+        r = map_ids(uid, gid, f);
+        if (r < 0)
+                return r;
+        if (prctl(PR_SET_DUMPABLE, 0) < 0)
+                return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
+
+        r = raise_loopback(f);
+        if (r < 0)
+                return r;
+        if (sethostname(name, sizeof(name) - 1) < 0)
+                return failure_set(f, STAGE_HOSTNAME, errno, "%s", name);
+
+        int fd = open("/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return failure_set(f, STAGE_NESTING, errno, "/proc/sys/user");
+        *ret_limits = fd;
+        return 0;
+}
+
+int capabilities_drop(Failure *f) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {};
+
+        /* EINVAL is the first number that this kernel does not know. Without CAP_SETPCAP (no namespaces) the bounding set
+         * stays, and no_new_privs makes it meaningless. */
+        for (unsigned long c = 0; c < 64; c++)
+                if (prctl(PR_CAPBSET_DROP, c, 0, 0, 0) < 0) {
+                        if (errno == EINVAL || errno == EPERM)
+                                break;
+                        return failure_set(f, STAGE_CAPABILITIES, errno, "bounding set");
+                }
+        if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+                return failure_set(f, STAGE_CAPABILITIES, errno, "ambient set");
+        if (syscall(SYS_capset, &header, data) < 0)
+                return failure_set(f, STAGE_CAPABILITIES, errno, "capset");
+        return 0;
+}

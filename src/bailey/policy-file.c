@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bailey/policy-file.h"
+#include "bailey/toml.h"
+#include "basic/fd.h"
+#include "basic/io.h"
+#include "basic/parse.h"
+#include "basic/path.h"
+#include "basic/text.h"
+
+/* Caps that no hand-written policy meets; a generated one that does should grant directories instead. */
+#define RULES_MAX 4096U
+#define VARIABLES_MAX 1024U
+#define CPU_PERCENT_MAX (100U * 1024U)
+
+typedef struct Reader {
+        const char *file, *base;
+        Findings *findings;
+        Layer *layer;
+} Reader;
+
+typedef struct Key {
+        const char *table, *name; /* table "": top level */
+        int (*read)(Reader *r, const struct Key *key, const TomlValue *v);
+        TomlType type;
+        unsigned argument; /* rights, or the limit's or flag's offset in Layer */
+} Key;
+
+/* "FILE:LINE:COLUMN: table.key: text" */
+static void problem(Reader *r, const Key *key, const TomlValue *v, const char *format, ...) _printf_(4, 5);
+static void problem(Reader *r, const Key *key, const TomlValue *v, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (!text)
+                r->findings->oom = true;
+        else
+                finding_error(r->findings, "%s:%u:%u: %s%s%s: %s", r->file, v->line, v->column, key->table,
+                              *key->table ? "." : "", key->name, text);
+}
+
+/* The absolute form of a path of this file; NULL after a problem. */
+static char *read_path(Reader *r, const Key *key, const TomlValue *v) {
+        const char *s = v->string;
+        char *path = NULL;
+
+        if (s[0] == 0)
+                problem(r, key, v, "an empty path; write \".\" for the file's own directory");
+        else if (s[0] == '~')
+                problem(r, key, v, "\"%s\": ~ is not supported; write the path out, or \"./%s\" for a file of that name", s, s);
+        else if (strstr(s, "${"))
+                problem(r, key, v, "\"%s\": variables are not supported in paths; write the path out", s);
+        else {
+                int e = s[0] == '/' ? path_collapse(s, &path) : path_join_beneath(r->base, s, &path);
+                if (e == -EXDEV)
+                        problem(r, key, v, "\"%s\" leaves the file's directory %s; write an absolute path", s, r->base);
+                else if (e == -ENAMETOOLONG)
+                        problem(r, key, v, "\"%s\" is longer than the %d bytes a path may have", s, PATH_MAX - 1);
+                else if (e < 0)
+                        r->findings->oom = true;
+        }
+        return path;
+}
+
+static void check_conflict(Reader *r, const Key *key, const TomlValue *v, const LayerRule *rule) {
+        if (rule->deny && rule->rights)
+                problem(r, key, v, "%s is granted in line %u and denied in line %u; remove one of them", rule->path,
+                        rule->grant_line, rule->deny_line);
+        else if (rule->deny && rule->read_only)
+                problem(r, key, v, "%s is read-only in line %u and denied in line %u; remove one of them", rule->path,
+                        rule->read_only_line, rule->deny_line);
+        else if (rule->read_only && (rule->rights & RIGHT_WRITE))
+                problem(r, key, v, "%s is writable in line %u and read-only in line %u; remove one of them", rule->path,
+                        rule->write_line, rule->read_only_line);
+}
+
+enum { PATHS_DENY = 1 << 8, PATHS_READ_ONLY = 1 << 9 };
+
+static int add_path(Reader *r, const Key *key, const TomlValue *v) {
+        _cleanup_free_ char *path = read_path(r, key, v);
+        if (!path)
+                return 0;
+        if (r->layer->n_rules >= RULES_MAX) {
+                problem(r, key, v, "more than %u paths", RULES_MAX);
+                return 0;
+        }
+        LayerRule *rule = layer_rule(r->layer, path);
+        if (!rule)
+                return -ENOMEM;
+
+        if (key->argument == PATHS_DENY) {
+                rule->deny = true;
+                rule->deny_line = rule->deny_line ?: v->line;
+        } else if (key->argument == PATHS_READ_ONLY) {
+                rule->read_only = true;
+                rule->read_only_line = rule->read_only_line ?: v->line;
+        } else {
+                rule->rights |= key->argument;
+                rule->grant_line = rule->grant_line ?: v->line;
+                if (key->argument & RIGHT_WRITE)
+                        rule->write_line = rule->write_line ?: v->line;
+        }
+        check_conflict(r, key, v, rule);
+        return 0;
+}
+
+/* Calls `one` for each member of a list of strings. */
+static int each_string(Reader *r, const Key *key, const TomlValue *v,
+                       int (*one)(Reader *r, const Key *key, const TomlValue *v)) {
+        for (size_t i = 0; i < v->n_items; i++) {
+                const TomlValue *item = &v->items[i];
+                if (item->type != TOML_STRING) {
+                        problem(r, key, item, "wants strings in its list, not %s", toml_type_to_string(item->type));
+                        continue;
+                }
+                int e = one(r, key, item);
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}
+
+static int read_paths(Reader *r, const Key *key, const TomlValue *v) {
+        return each_string(r, key, v, add_path);
+}
+
+static int read_flag(Reader *r, const Key *key, const TomlValue *v) {
+        *(bool *) ((char *) r->layer + key->argument) = v->boolean;
+        return 0;
+}
+
+static int read_egress(Reader *r, const Key *key, const TomlValue *v) {
+        if (!streq(v->string, "deny") && !streq(v->string, "allow")) {
+                problem(r, key, v, "\"%s\" is neither \"deny\" nor \"allow\"", v->string);
+                return 0;
+        }
+        r->layer->egress_said = true;
+        r->layer->egress_allow = streq(v->string, "allow");
+        r->layer->egress_line = v->line;
+        return 0;
+}
+
+/* "PORT", "HOST:PORT", "ADDRESS/BITS:PORT", "[V6]:PORT"; the host is advisory, so only its characters are looked at. */
+static bool egress_destination_valid(const char *s) {
+        const char *colon = strrchr(s, ':'), *port = colon ? colon + 1 : s;
+        uint16_t number;
+
+        if (parse_port(port, &number) < 0)
+                return false;
+        size_t host = colon ? (size_t) (colon - s) : 1;
+        for (size_t i = 0; colon && i < host; i++)
+                if (!ascii_alpha(s[i]) && !ascii_digit(s[i]) && !strchr(".-_*/[]:", s[i]))
+                        return false;
+        return host > 0;
+}
+
+static int add_egress(Reader *r, const Key *key, const TomlValue *v) {
+        if (!egress_destination_valid(v->string)) {
+                problem(r, key, v, "\"%s\" is not a destination; write \"PORT\" or \"HOST:PORT\"", v->string);
+                return 0;
+        }
+        return strv_extend(&r->layer->egress_hosts, v->string);
+}
+
+static int read_egress_allow(Reader *r, const Key *key, const TomlValue *v) {
+        return each_string(r, key, v, add_egress);
+}
+
+static int read_bind_ports(Reader *r, const Key *key, const TomlValue *v) {
+        for (size_t i = 0; i < v->n_items; i++) {
+                const TomlValue *item = &v->items[i];
+                if (item->type != TOML_INTEGER || item->integer < 1 || item->integer > UINT16_MAX) {
+                        problem(r, key, item, "wants port numbers of 1 to 65535 in its list");
+                        continue;
+                }
+                uint16_t *grown = reallocarray(r->layer->bind_ports, r->layer->n_bind_ports + 1, sizeof(uint16_t));
+                if (!grown)
+                        return -ENOMEM;
+                grown[r->layer->n_bind_ports++] = (uint16_t) item->integer;
+                r->layer->bind_ports = grown;
+        }
+        return 0;
+}
+
+static int add_variable(Reader *r, const Key *key, const TomlValue *at, const char *name, const char *value, VariableRule rule) {
+        Layer *l = r->layer;
+
+        if (!variable_name_valid(name, strlen(name)))
+                problem(r, key, at, "\"%s\" is not a variable's name", name);
+        else if (startswith(name, "BAILEY_SANDBOX"))
+                problem(r, key, at, "%s is set by bailey itself", name);
+        else if (l->n_variables >= VARIABLES_MAX)
+                problem(r, key, at, "more than %u variables", VARIABLES_MAX);
+        else {
+                for (size_t i = 0; i < l->n_variables; i++)
+                        if (streq(l->variables[i].name, name)) {
+                                problem(r, key, at, "%s is named twice, in lines %u and %u; remove one of them", name,
+                                        l->variables[i].line, at->line);
+                                return 0;
+                        }
+                LayerVariable *grown = reallocarray(l->variables, l->n_variables + 1, sizeof(LayerVariable));
+                if (!grown)
+                        return -ENOMEM;
+                l->variables = grown;
+                LayerVariable *v = &l->variables[l->n_variables++];
+                *v = (LayerVariable){
+                        .name = strdup(name), .value = value ? strdup(value) : NULL, .rule = rule, .line = at->line};
+                if (!v->name || (value && !v->value))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int add_named_variable(Reader *r, const Key *key, const TomlValue *v) {
+        return add_variable(r, key, v, v->string, NULL, (VariableRule) key->argument);
+}
+
+static int read_variables(Reader *r, const Key *key, const TomlValue *v) {
+        return each_string(r, key, v, add_named_variable);
+}
+
+static int read_set(Reader *r, const Key *key, const TomlValue *v) {
+        for (size_t i = 0; i < v->n_items; i++) {
+                const TomlValue *item = &v->items[i];
+                if (item->type != TOML_STRING) {
+                        problem(r, key, item, "%s wants a string, not %s", item->key, toml_type_to_string(item->type));
+                        continue;
+                }
+                int e = add_variable(r, key, item, item->key, item->string, VARIABLE_SET);
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}
+
+static int read_bytes(Reader *r, const Key *key, const TomlValue *v) {
+        uint64_t *limit = (uint64_t *) (void *) ((char *) r->layer + key->argument), bytes = 0;
+
+        if (v->type == TOML_INTEGER && v->integer > 0)
+                bytes = (uint64_t) v->integer;
+        else if (v->type != TOML_STRING || parse_bytes(v->string, &bytes) < 0 || bytes == 0) {
+                if (v->type == TOML_STRING)
+                        problem(r, key, v, "\"%s\" is not a size; write \"512m\", \"4g\" or a number of bytes", v->string);
+                else
+                        problem(r, key, v, "wants a size such as \"512m\" or a number of bytes");
+                return 0;
+        }
+        *limit = bytes;
+        return 0;
+}
+
+static int read_count(Reader *r, const Key *key, const TomlValue *v) {
+        uint64_t *limit = (uint64_t *) (void *) ((char *) r->layer + key->argument);
+        int64_t max = key->argument == offsetof(Layer, limits.cpu_percent) ? CPU_PERCENT_MAX : INT32_MAX;
+
+        if (v->integer < 1 || v->integer > max)
+                problem(r, key, v, "%lld is not between 1 and %lld", (long long) v->integer, (long long) max);
+        else
+                *limit = (uint64_t) v->integer;
+        return 0;
+}
+
+static int read_home(Reader *r, const Key *key, const TomlValue *v) {
+        free(r->layer->home);
+        r->layer->home = read_path(r, key, v);
+        r->layer->home_line = v->line;
+        return 0;
+}
+
+/* TOML_OTHER: more than one type will do, the reader looks. */
+static const Key keys[] = {
+        {"", "home", read_home, TOML_STRING, 0},
+        {"filesystem", "read", read_paths, TOML_ARRAY, RIGHT_READ},
+        {"filesystem", "write", read_paths, TOML_ARRAY, RIGHT_READ | RIGHT_WRITE},
+        {"filesystem", "execute", read_paths, TOML_ARRAY, RIGHT_READ | RIGHT_EXECUTE},
+        {"filesystem", "deny", read_paths, TOML_ARRAY, PATHS_DENY},
+        {"filesystem", "read_only", read_paths, TOML_ARRAY, PATHS_READ_ONLY},
+        {"filesystem", "reset", read_flag, TOML_BOOLEAN, offsetof(Layer, reset_filesystem)},
+        {"network", "egress", read_egress, TOML_STRING, 0},
+        {"network", "egress_allow", read_egress_allow, TOML_ARRAY, 0},
+        {"network", "bind_ports", read_bind_ports, TOML_ARRAY, 0},
+        {"network", "reset", read_flag, TOML_BOOLEAN, offsetof(Layer, reset_network)},
+        {"env", "pass", read_variables, TOML_ARRAY, VARIABLE_PASS},
+        {"env", "set", read_set, TOML_TABLE, 0},
+        {"env", "deny", read_variables, TOML_ARRAY, VARIABLE_DENY},
+        {"env", "reset", read_flag, TOML_BOOLEAN, offsetof(Layer, reset_environment)},
+        {"resources", "memory", read_bytes, TOML_OTHER, offsetof(Layer, limits.memory_bytes)},
+        {"resources", "pids_max", read_count, TOML_INTEGER, offsetof(Layer, limits.pids_max)},
+        {"resources", "cpu_percent", read_count, TOML_INTEGER, offsetof(Layer, limits.cpu_percent)},
+        {"resources", "tmp_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.tmp_bytes)},
+        {"resources", "shm_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.shm_bytes)},
+};
+
+static bool is_table(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (*name && streq(keys[i].table, name))
+                        return true;
+        return false;
+}
+
+/* The key or table of `table` that reads most like name. */
+static const char *nearest_name(const char *table, const char *name) {
+        const char *best = "";
+        unsigned distance = UINT_MAX;
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
+                bool here = streq(keys[i].table, table);
+                const char *candidate = here ? keys[i].name : keys[i].table;
+                if (!here && *table)
+                        continue;
+                unsigned d = string_distance(name, candidate);
+                if (d < distance) {
+                        distance = d;
+                        best = candidate;
+                }
+        }
+        return best;
+}
+
+static void unknown(Reader *r, const char *table, const TomlValue *v) {
+        const Key key = {.table = table, .name = v->key};
+
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (streq(keys[i].name, v->key) && v->type != TOML_TABLE) {
+                        problem(r, &key, v, "unknown key; \"%s\" belongs %s%s%s", v->key, *keys[i].table ? "under [" : "",
+                                *keys[i].table ? keys[i].table : "before the first table", *keys[i].table ? "]" : "");
+                        return;
+                }
+        const char *nearest = nearest_name(table, v->key);
+        problem(r, &key, v, "unknown %s; did you mean \"%s\"?", v->type == TOML_TABLE ? "table" : "key", nearest);
+}
+
+static int read_table(Reader *r, const char *table, const TomlValue *values) {
+        for (size_t i = 0; i < values->n_items; i++) {
+                const TomlValue *v = &values->items[i];
+                const Key *key = NULL;
+                int e = 0;
+
+                for (size_t k = 0; k < ELEMENTSOF(keys); k++)
+                        if (streq(keys[k].table, table) && streq(keys[k].name, v->key))
+                                key = &keys[k];
+
+                if (key && key->type != TOML_OTHER && key->type != v->type)
+                        problem(r, key, v, "wants %s, not %s", toml_type_to_string(key->type), toml_type_to_string(v->type));
+                else if (key)
+                        e = key->read(r, key, v);
+                else if (!*table && is_table(v->key) && v->type == TOML_TABLE)
+                        e = read_table(r, v->key, v);
+                else if (!*table && is_table(v->key))
+                        problem(r, &(Key){.table = "", .name = v->key}, v, "is a table; write [%s]", v->key);
+                else
+                        unknown(r, table, v);
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}
+
+int policy_file_parse(const char *text, size_t size, const char *file, const char *base, Findings *findings, Layer **ret) {
+        _cleanup_(layer_freep) Layer *layer = layer_new(file);
+        TomlValue *document = NULL;
+        TomlProblem trouble;
+
+        if (!layer)
+                return -ENOMEM;
+        layer->from_file = true;
+
+        int r = toml_parse(text, size, &document, &trouble);
+        if (r == -EBADMSG) {
+                finding_error(findings, "%s:%u:%u: %s", file, trouble.line, trouble.column, trouble.text);
+                return 0;
+        }
+        if (r < 0)
+                return r;
+
+        Reader reader = {.file = file, .base = base, .findings = findings, .layer = layer};
+        r = read_table(&reader, "", document);
+        toml_free(document);
+        if (r < 0)
+                return r;
+        if (layer->egress_said && !layer->egress_allow && layer->egress_hosts)
+                finding_error(findings, "%s:%u:1: network.egress: is \"deny\", but network.egress_allow lists destinations; "
+                              "remove one of them", file, layer->egress_line);
+        if (!findings_failed(findings))
+                *ret = TAKE_PTR(layer);
+        return 0;
+}
+
+int policy_file_load(const char *path, Findings *findings, Layer **ret) {
+        _cleanup_free_ char *text = NULL, *real = NULL, *base = NULL;
+        size_t size;
+
+        /* O_NONBLOCK: a fifo must not hold us up. */
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        struct stat st;
+        int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+        if (r == 0 && !S_ISREG(st.st_mode))
+                r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
+        if (r == 0)
+                r = read_fd_full(fd, TOML_SIZE_MAX, &text, &size);
+        if (r == 0) {
+                real = realpath(path, NULL);
+                r = real ? 0 : -errno;
+        }
+        if (r < 0) {
+                finding_error(findings, "%s: the policy cannot be read: %s", path,
+                              r == -EINVAL ? "not a regular file" : strerror(-r));
+                return 0;
+        }
+        base = path_parent(real);
+        if (!base)
+                return -ENOMEM;
+        return policy_file_parse(text, size, real, base, findings, ret);
+}

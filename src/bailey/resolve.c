@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bailey/resolve.h"
+#include "basic/fd.h"
+#include "basic/text.h"
+
+void resolved_path_done(ResolvedPath *p) {
+        for (size_t i = 0; i < p->n_links; i++) {
+                free(p->links[i].path);
+                free(p->links[i].text);
+        }
+        free(p->links);
+        free(p->real);
+        *p = (ResolvedPath){};
+}
+
+static int add_link(ResolvedPath *p, const char *path, const char *text) {
+        PathLink *grown = reallocarray(p->links, p->n_links + 1, sizeof(PathLink));
+        if (!grown)
+                return -ENOMEM;
+        p->links = grown;
+        PathLink *link = &p->links[p->n_links++];
+        *link = (PathLink){.path = strdup(path), .text = strdup(text)};
+        return link->path && link->text ? 0 : -ENOMEM;
+}
+
+/* Goes down by descriptors: each component is looked up in the very directory that was looked at before, so that whoever swaps a
+ * directory for a link meanwhile cannot lead the walk astray. */
+typedef struct Walk {
+        int fd;              /* O_PATH, of what was walked */
+        char done[PATH_MAX]; /* its name, without links, "" for the root */
+        size_t length;
+        char rest[PATH_MAX * 2]; /* still to come */
+        ResolvedPath *result;
+} Walk;
+
+static int walk_to_root(Walk *w) {
+        safe_close(w->fd);
+        w->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        w->length = 0;
+        return w->fd < 0 ? -errno : 0;
+}
+
+/* `link` is a symbolic link named `name` in w: what it says takes its place. An absolute text starts over. */
+static int follow(Walk *w, int link, const char *name) {
+        char text[PATH_MAX], rest[sizeof(w->rest)], path[PATH_MAX + NAME_MAX + 2];
+
+        ssize_t n = readlinkat(link, "", text, sizeof(text) - 1);
+        if (n < 0)
+                return -errno;
+        text[n] = 0;
+        (void) snprintf(path, sizeof(path), "%s/%s", w->done, name);
+        int r = add_link(w->result, path, text);
+        if (r < 0)
+                return r;
+        if (w->result->n_links > RESOLVE_LINKS_MAX)
+                return -ELOOP;
+        if (snprintf(rest, sizeof(rest), "%s/%s", text, w->rest) >= (int) sizeof(rest))
+                return -ENAMETOOLONG;
+        memcpy(w->rest, rest, strlen(rest) + 1);
+        if (text[0] == '/') {
+                r = walk_to_root(w);
+                w->done[0] = 0;
+        }
+        return r;
+}
+
+static int step_up(Walk *w) {
+        if (w->length == 0)
+                return 0;
+        while (w->length > 0 && w->done[--w->length] != '/')
+                ;
+        w->done[w->length] = 0;
+        if (w->result->error < 0)
+                return 0;
+        int up = openat(w->fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (up < 0)
+                return -errno;
+        safe_close(w->fd);
+        w->fd = up;
+        return 0;
+}
+
+static int step_down(Walk *w, const char *name) {
+        _cleanup_close_ int next = -EBADF;
+        size_t n = strlen(name);
+        struct stat st;
+
+        /* Below something that is not there nothing can be looked at; the name is still followed by text. */
+        if (w->result->error == 0) {
+                next = openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+                if (next < 0)
+                        w->result->error = -errno;
+                else if (fstat(next, &st) < 0)
+                        return -errno;
+                else if (S_ISLNK(st.st_mode))
+                        return follow(w, next, name);
+        }
+        if (w->length + 1 + n >= sizeof(w->done))
+                return -ENAMETOOLONG;
+        w->done[w->length++] = '/';
+        memcpy(w->done + w->length, name, n + 1);
+        w->length += n;
+        if (next >= 0) {
+                safe_close(w->fd);
+                w->fd = TAKE_FD(next);
+        }
+        return 0;
+}
+
+/* The next component of w->rest. */
+static int step(Walk *w) {
+        char name[NAME_MAX + 1];
+        const char *at = w->rest + strspn(w->rest, "/");
+        size_t n = strcspn(at, "/");
+
+        if (n >= sizeof(name))
+                return -ENAMETOOLONG;
+        memcpy(name, at, n);
+        name[n] = 0;
+        memmove(w->rest, at + n, strlen(at + n) + 1);
+        if (n == 0 || streq(name, "."))
+                return 0;
+        return streq(name, "..") ? step_up(w) : step_down(w, name);
+}
+
+static int walk(Walk *w) {
+        struct stat st;
+
+        int r = walk_to_root(w);
+        while (r >= 0 && w->rest[0])
+                r = step(w);
+        if (r < 0 || w->result->error < 0)
+                return r;
+        if (fstat(w->fd, &st) < 0)
+                return -errno;
+        w->result->device = st.st_dev;
+        w->result->inode = st.st_ino;
+        w->result->mode = st.st_mode;
+        return 0;
+}
+
+int path_resolve(const char *path, ResolvedPath *ret) {
+        _cleanup_(resolved_path_done) ResolvedPath result = {};
+        _cleanup_free_ Walk *w = calloc(1, sizeof(Walk));
+
+        if (!w)
+                return -ENOMEM;
+        if (path[0] != '/' || strlen(path) >= PATH_MAX)
+                return path[0] != '/' ? -EINVAL : -ENAMETOOLONG;
+        w->fd = -EBADF;
+        w->result = &result;
+        memcpy(w->rest, path, strlen(path) + 1);
+        int r = walk(w);
+        safe_close(w->fd);
+        if (r < 0)
+                return r;
+        result.real = strdup(w->length ? w->done : "/");
+        if (!result.real)
+                return -ENOMEM;
+        *ret = result;
+        result = (ResolvedPath){};
+        return 0;
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Build-time program: writes the system call filters as C arrays, so that bailey neither links libseccomp nor spends the two
+ * milliseconds that it takes to compute one. `seccomp-generate x86_64 > seccomp-program.h`.
+ *
+ * A program is one section an architecture: its number's comparison; everything newer than the newest reviewed call → ENOSYS;
+ * the calls whose arguments decide, by hand, because an allowlist of values is not expressible with a default of "allow", and
+ * because the kernel uses the low 32 bits of these arguments while a comparison of the whole would let high bits slip by;
+ * then libseccomp's program for the table of refused calls. An architecture that has no section is killed. */
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bailey/seccomp-table.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the offsets of the arguments' low words are those of little-endian machines"
+#endif
+
+#define PROGRAM_MAX 4096U /* BPF_MAXINSNS */
+
+/* linux/sched.h, without CLONE_NEWTIME, whose bit is part of clone's exit signal. */
+#define NAMESPACE_FLAGS 0x7e020000U /* NEWNS NEWCGROUP NEWUTS NEWIPC NEWUSER NEWPID NEWNET */
+
+/* PER_LINUX32, UNAME26, ADDR_NO_RANDOMIZE, ADDR_COMPAT_LAYOUT, ADDR_LIMIT_3GB: what setarch uses. Not READ_IMPLIES_EXEC,
+ * MMAP_PAGE_ZERO, and no emulation of other systems. */
+#define PERSONALITY_ALLOWED 0x08260008U
+#define PERSONALITY_QUERY 0xffffffffU
+
+#define IOCTL_TIOCSTI 0x5412U
+#define IOCTL_TIOCLINUX 0x541cU
+
+/* Fixed numbers of the kernel's interface. */
+enum { FAMILY_UNIX = 1, FAMILY_INET = 2, FAMILY_INET6 = 10, FAMILY_NETLINK = 16 };
+enum { PROTOCOL_ICMP = 1, PROTOCOL_TCP = 6, PROTOCOL_UDP = 17, PROTOCOL_ICMPV6 = 58 };
+enum { SOCKETCALL_SOCKET = 1, SOCKETCALL_SOCKETPAIR = 8 };
+
+typedef struct Architecture {
+        const char *name; /* meson's cpu_family */
+        uint32_t token;   /* libseccomp's and, by design, the kernel's AUDIT_ARCH */
+        uint32_t compat;  /* 0 = none */
+} Architecture;
+
+static const Architecture architectures[] = {
+        {"x86_64", SCMP_ARCH_X86_64, SCMP_ARCH_X86},
+        {"aarch64", SCMP_ARCH_AARCH64, 0},
+        {"riscv64", SCMP_ARCH_RISCV64, 0},
+};
+
+typedef struct Program {
+        struct sock_filter code[PROGRAM_MAX];
+        unsigned size;
+} Program;
+
+__attribute__((noreturn)) static void die(const char *what, const char *with) {
+        fprintf(stderr, "seccomp-generate: %s: %s\n", what, with);
+        exit(1);
+}
+
+static unsigned emit(Program *p, unsigned code, uint32_t k, unsigned jt, unsigned jf) {
+        if (p->size >= PROGRAM_MAX)
+                die("program too long", "");
+        p->code[p->size] = (struct sock_filter) {(uint16_t) code, (uint8_t) jt, (uint8_t) jf, k};
+        return p->size++;
+}
+
+static void emit_return(Program *p, uint32_t action) {
+        emit(p, BPF_RET | BPF_K, action, 0, 0);
+}
+
+static uint32_t action_error(int error) {
+        return SECCOMP_RET_ERRNO | (uint32_t) error;
+}
+
+static void load_number(Program *p) {
+        emit(p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
+}
+
+static void load_argument(Program *p, unsigned n) {
+        emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t) (offsetof(struct seccomp_data, args) + 8 * n), 0, 0);
+}
+
+/* if A == k: return action. */
+static void return_if_equal(Program *p, uint32_t k, uint32_t action) {
+        emit(p, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
+        emit_return(p, action);
+}
+
+static void return_if_any_bit(Program *p, uint32_t k, uint32_t action) {
+        emit(p, BPF_JMP | BPF_JSET | BPF_K, k, 0, 1);
+        emit_return(p, action);
+}
+
+/* A section that is skipped when A != k: begin gives what end wants. Its own ways out are returns. */
+static unsigned section_begin(Program *p, uint32_t k) {
+        emit(p, BPF_JMP | BPF_JEQ | BPF_K, k, 1, 0);
+        return emit(p, BPF_JMP | BPF_JA, 0, 0, 0);
+}
+
+static void section_end(Program *p, unsigned begin) {
+        p->code[begin].k = p->size - begin - 1;
+}
+
+/* The number of a call, -1 where the architecture has none of that name. */
+static int number(uint32_t arch, const char *name) {
+        /* libseccomp gives pseudo numbers for these, as if there were only socketcall; Linux 4.3 gave them their own. */
+        if (arch == SCMP_ARCH_X86 && strcmp(name, "socket") == 0)
+                return 359;
+        if (arch == SCMP_ARCH_X86 && strcmp(name, "socketpair") == 0)
+                return 360;
+        int n = seccomp_syscall_resolve_name_arch(arch, name);
+        if (n == __NR_SCMP_ERROR)
+                die("unknown system call", name);
+        return n < 0 ? -1 : n;
+}
+
+static void check_protocols(Program *p, const uint32_t *protocols, size_t n) {
+        load_argument(p, 2);
+        for (size_t i = 0; i < n; i++)
+                return_if_equal(p, protocols[i], SECCOMP_RET_ALLOW);
+        emit_return(p, action_error(EPROTONOSUPPORT));
+}
+
+static void check_socket(Program *p, bool internet) {
+        static const uint32_t inet[] = {0, PROTOCOL_TCP, PROTOCOL_UDP, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+        static const uint32_t netlink[] = {0}; /* NETLINK_ROUTE, which resolvers ask for addresses */
+        unsigned s;
+
+        load_argument(p, 0);
+        return_if_equal(p, FAMILY_UNIX, SECCOMP_RET_ALLOW);
+        if (internet) {
+                s = section_begin(p, FAMILY_INET);
+                check_protocols(p, inet, sizeof(inet) / sizeof(inet[0]));
+                section_end(p, s);
+                s = section_begin(p, FAMILY_INET6);
+                check_protocols(p, inet, sizeof(inet) / sizeof(inet[0]));
+                section_end(p, s);
+                s = section_begin(p, FAMILY_NETLINK);
+                check_protocols(p, netlink, 1);
+                section_end(p, s);
+        }
+        emit_return(p, action_error(EAFNOSUPPORT));
+}
+
+static void check_socketpair(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 0);
+        return_if_equal(p, FAMILY_UNIX, SECCOMP_RET_ALLOW);
+        emit_return(p, action_error(EAFNOSUPPORT));
+}
+
+/* i386's one door to all socket calls: the family is in memory, out of sight. Programs that meet it call socket() itself. */
+static void check_socketcall(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 0);
+        return_if_equal(p, SOCKETCALL_SOCKET, action_error(EPERM));
+        return_if_equal(p, SOCKETCALL_SOCKETPAIR, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+}
+
+static void check_clone(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 0);
+        return_if_any_bit(p, NAMESPACE_FLAGS, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+}
+
+static void check_ioctl(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 1);
+        return_if_equal(p, IOCTL_TIOCSTI, action_error(EPERM));
+        return_if_equal(p, IOCTL_TIOCLINUX, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+}
+
+static void check_personality(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 0);
+        return_if_equal(p, PERSONALITY_QUERY, SECCOMP_RET_ALLOW);
+        return_if_any_bit(p, ~PERSONALITY_ALLOWED, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+}
+
+static void emit_checks(Program *p, uint32_t arch, bool internet) {
+        static const struct {
+                const char *name;
+                void (*emit)(Program *p, bool internet);
+        } checks[] = {
+                {"socket", check_socket},   {"socketpair", check_socketpair}, {"socketcall", check_socketcall},
+                {"clone", check_clone},     {"ioctl", check_ioctl},           {"personality", check_personality},
+        };
+
+        for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+                int n = number(arch, checks[i].name);
+                if (n < 0)
+                        continue;
+                unsigned s = section_begin(p, (uint32_t) n);
+                checks[i].emit(p, internet);
+                section_end(p, s);
+        }
+}
+
+/* Appends libseccomp's program for the table; its jumps are relative. */
+static void emit_table(Program *p, uint32_t arch) {
+        scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
+        if (!context || (arch != seccomp_arch_native() &&
+                         (seccomp_arch_add(context, arch) < 0 || seccomp_arch_remove(context, seccomp_arch_native()) < 0)))
+                die("seccomp_init", "failed");
+        if (seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) < 0 ||
+            seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0)
+                die("seccomp_attr_set", "failed");
+
+        for (size_t i = 0; i < sizeof(seccomp_rows) / sizeof(seccomp_rows[0]); i++) {
+                if (number(arch, seccomp_rows[i].name) < 0)
+                        continue;
+                /* Rules are given by the native number (a negative pseudo number where there is none) and translated. */
+                int n = seccomp_syscall_resolve_name(seccomp_rows[i].name);
+                if (seccomp_rule_add_exact(context, SCMP_ACT_ERRNO((uint32_t) seccomp_rows[i].error), n, 0) < 0)
+                        die("seccomp_rule_add_exact", seccomp_rows[i].name);
+        }
+
+        int fd = memfd_create("filter", MFD_CLOEXEC);
+        struct stat st;
+        if (fd < 0 || seccomp_export_bpf(context, fd) < 0 || fstat(fd, &st) < 0)
+                die("seccomp_export_bpf", "failed");
+        size_t size = (size_t) st.st_size / sizeof(struct sock_filter);
+        if (size == 0 || size > PROGRAM_MAX - p->size)
+                die("program too long", "");
+        if (pread(fd, p->code + p->size, size * sizeof(struct sock_filter), 0) != (ssize_t) (size * sizeof(struct sock_filter)))
+                die("pread", strerror(errno));
+        p->size += (unsigned) size;
+        close(fd);
+        seccomp_release(context);
+}
+
+static void emit_architecture(Program *p, uint32_t arch, bool internet) {
+        unsigned s = section_begin(p, arch);
+        load_number(p);
+        emit(p, BPF_JMP | BPF_JGT | BPF_K, SECCOMP_NEWEST_REVIEWED, 0, 1);
+        emit_return(p, action_error(ENOSYS));
+        emit_checks(p, arch, internet);
+        emit_table(p, arch);
+        section_end(p, s);
+}
+
+static void print_program(const Architecture *a, const char *name, bool internet) {
+        static Program p;
+
+        p.size = 0;
+        emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+        emit_architecture(&p, a->token, internet);
+        if (a->compat)
+                emit_architecture(&p, a->compat, internet);
+        emit_return(&p, SECCOMP_RET_KILL_PROCESS);
+
+        printf("static const struct sock_filter %s[] = {\n", name);
+        for (unsigned i = 0; i < p.size; i++)
+                printf("        {0x%02x, %u, %u, 0x%08x},\n", p.code[i].code, p.code[i].jt, p.code[i].jf, p.code[i].k);
+        printf("};\n");
+}
+
+int main(int argc, char *argv[]) {
+        for (size_t i = 0; argc == 2 && i < sizeof(architectures) / sizeof(architectures[0]); i++)
+                if (strcmp(architectures[i].name, argv[1]) == 0) {
+                        printf("/* Generated by seccomp-generate for %s. */\n#include <linux/filter.h>\n", argv[1]);
+                        print_program(&architectures[i], "seccomp_program_internet", true);
+                        print_program(&architectures[i], "seccomp_program_no_internet", false);
+                        return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
+                }
+        die("unknown architecture", argc == 2 ? argv[1] : "none given");
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "bailey/failure.h"
+
+/* Whether this kernel takes filters that answer with an error. */
+bool seccomp_available(void);
+
+/* Loads the filter that was generated at build time; without `internet` it refuses internet sockets too, for want of a
+ * network namespace. no_new_privs must be set. */
+int seccomp_load(bool internet, Failure *f);

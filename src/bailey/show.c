@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bailey/show.h"
+#include "basic/json-writer.h"
+#include "basic/path.h"
+#include "basic/text.h"
+
+static bool is_device(const PolicyRule *rule) {
+        return path_beneath(rule->path, "/dev") && rule->rights;
+}
+
+/* What really holds for a rule's path once every rule counts. */
+static PathRights effective(const Policy *p, const PolicyRule *rule) {
+        return policy_rights_at(p, rule->resolved.real);
+}
+
+static int print_escaped(FILE *f, const char *before, const char *s, const char *after) {
+        _cleanup_free_ char *clean = string_escape_control(s);
+        if (!clean)
+                return -ENOMEM;
+        fprintf(f, "%s%s%s", before, clean, after);
+        return 0;
+}
+
+/* Sorted by path, but for the target's own line, which stands before /usr: the documented order. */
+static const PolicyRule **sorted_rules(const Policy *p) {
+        const PolicyRule **list = calloc(p->n_rules + 1, sizeof(PolicyRule *));
+        const PolicyRule *target = NULL;
+        size_t n = 0;
+
+        if (!list)
+                return NULL;
+        for (size_t i = 0; i < p->n_rules; i++)
+                target = p->rules[i].is_target ? &p->rules[i] : target;
+        for (size_t i = 0; i < p->n_rules; i++) {
+                if (target && strcmp(p->rules[i].path, "/usr") >= 0 && target != &p->rules[i]) {
+                        list[n++] = target;
+                        target = NULL;
+                }
+                if (!p->rules[i].is_target)
+                        list[n++] = &p->rules[i];
+        }
+        if (target)
+                list[n++] = target;
+        return list;
+}
+
+static void print_limit(FILE *f, const char *name, uint64_t value, const char *after) {
+        if (value == LIMIT_NONE)
+                fprintf(f, "%s: None%s", name, after);
+        else
+                fprintf(f, "%s: Some(%llu)%s", name, (unsigned long long) value, after);
+}
+
+static int print_rules(const Policy *p, const PolicyRule *const *rules, bool devices, FILE *f) {
+        int r = 0;
+
+        for (; *rules && r >= 0; rules++) {
+                char rights[4];
+                if (is_device(*rules) != devices)
+                        continue;
+                path_rights_to_string(effective(p, *rules), rights);
+                fprintf(f, "  %s", rights);
+                r = print_escaped(f, " ", (*rules)->path, "\n");
+        }
+        return r;
+}
+
+static int print_network(const Policy *p, FILE *f) {
+        const char *reason;
+
+        if (!p->egress_allow)
+                fputs("network:\n  egress: DenyAll\n", f);
+        else if (!p->egress_hosts)
+                fputs("network:\n  egress: AllowAll\n", f);
+        else {
+                fputs("network:\n  egress: Allow [", f);
+                for (char **s = p->egress_hosts; *s; s++)
+                        fprintf(f, "%s%s", s == p->egress_hosts ? "" : ", ", *s);
+                fputs("]\n", f);
+        }
+        fputs("  bind_ports: [", f);
+        for (size_t i = 0; i < p->n_bind_ports; i++)
+                fprintf(f, "%s%u", i ? ", " : "", p->bind_ports[i]);
+        fputs("]\n", f);
+        if (policy_network_supported(p, &reason))
+                fputs("  mode: isolated (own namespace, loopback only, no route off the host)\n", f);
+        else
+                fprintf(f, "  mode: refused (%s)\n", reason);
+        return 0;
+}
+
+int show_policy(const Policy *p, FILE *f) {
+        _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
+        int r = rules ? 0 : -ENOMEM;
+
+        fprintf(f, "profile base: %s\nconfig layers:%s", p->base, p->files ? "\n" : " (none)\n");
+        for (char **s = p->files; s && *s && r >= 0; s++)
+                r = print_escaped(f, "  ", *s, "\n");
+        fputs("\nfilesystem:\n", f);
+        if (r >= 0)
+                r = print_rules(p, rules, false, f);
+        if (r >= 0)
+                r = print_network(p, f);
+        fputs("devices:\n", f);
+        if (r >= 0)
+                r = print_rules(p, rules, true, f);
+        fputs("resources: ResourceLimits { ", f);
+        print_limit(f, "memory_bytes", p->limits.memory_bytes, ", ");
+        print_limit(f, "pids_max", p->limits.pids_max, ", ");
+        print_limit(f, "cpu_percent", p->limits.cpu_percent, ", ");
+        print_limit(f, "tmp_bytes", p->limits.tmp_bytes, ", ");
+        print_limit(f, "shm_bytes", p->limits.shm_bytes, " }\n");
+        if (r >= 0)
+                r = print_escaped(f, "home: ", p->home, "\n");
+        fputs("  (private; the real home is not granted)\nenvironment:\n", f);
+        for (size_t i = 0; i < p->n_variables && r >= 0; i++) {
+                fprintf(f, "  %s=", p->variables[i].name);
+                r = print_escaped(f, "", p->variables[i].value, "");
+                if (r >= 0)
+                        r = print_escaped(f, "  (", p->variables[i].layer, ")\n");
+        }
+        return r < 0 ? r : ferror(f) ? -EIO : 0;
+}
+
+static void add_limit(JsonWriter *w, const char *name, uint64_t value) {
+        if (value == LIMIT_NONE)
+                json_add_null(w, name);
+        else
+                json_add_u64(w, name, value);
+}
+
+static void add_rules(JsonWriter *w, const char *name, const Policy *p, const PolicyRule *const *rules, bool devices) {
+        json_open_array(w, name);
+        for (; *rules; rules++) {
+                char rights[4];
+                if (is_device(*rules) != devices)
+                        continue;
+                path_rights_to_string(effective(p, *rules), rights);
+                json_open_object(w, NULL);
+                json_add_string(w, "path", (*rules)->path);
+                json_add_string(w, "resolved", (*rules)->resolved.real);
+                json_add_string(w, "rights", rights);
+                json_add_bool(w, "exists", (*rules)->resolved.error == 0);
+                json_close_object(w);
+        }
+        json_close_array(w);
+}
+
+static void add_network(JsonWriter *w, const Policy *p) {
+        const char *reason = NULL;
+        bool supported = policy_network_supported(p, &reason);
+
+        json_open_object(w, "network");
+        json_add_string(w, "egress", p->egress_allow ? "allow" : "deny");
+        json_open_array(w, "egress_allow");
+        for (char **s = p->egress_hosts; s && *s; s++)
+                json_add_string(w, NULL, *s);
+        json_close_array(w);
+        json_open_array(w, "bind_ports");
+        for (size_t i = 0; i < p->n_bind_ports; i++)
+                json_add_u64(w, NULL, p->bind_ports[i]);
+        json_close_array(w);
+        json_add_string(w, "mode", supported ? "isolated" : "refused");
+        json_add_string(w, "refused_because", supported ? NULL : reason);
+        json_close_object(w);
+}
+
+int show_policy_json(const Policy *p, FILE *f) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
+        _cleanup_free_ char *text = NULL;
+
+        if (!rules)
+                return -ENOMEM;
+        json_open_object(&w, NULL);
+        json_add_string(&w, "profile_base", p->base);
+        json_open_array(&w, "config_layers");
+        for (char **s = p->files; s && *s; s++)
+                json_add_string(&w, NULL, *s);
+        json_close_array(&w);
+        add_rules(&w, "filesystem", p, rules, false);
+        add_network(&w, p);
+        add_rules(&w, "devices", p, rules, true);
+        json_open_object(&w, "resources");
+        add_limit(&w, "memory_bytes", p->limits.memory_bytes);
+        add_limit(&w, "pids_max", p->limits.pids_max);
+        add_limit(&w, "cpu_percent", p->limits.cpu_percent);
+        add_limit(&w, "tmp_bytes", p->limits.tmp_bytes);
+        add_limit(&w, "shm_bytes", p->limits.shm_bytes);
+        json_close_object(&w);
+        json_add_string(&w, "home", p->home);
+        json_open_array(&w, "environment");
+        for (size_t i = 0; i < p->n_variables; i++) {
+                json_open_object(&w, NULL);
+                json_add_string(&w, "name", p->variables[i].name);
+                json_add_string(&w, "value", p->variables[i].value);
+                json_add_string(&w, "layer", p->variables[i].layer);
+                json_close_object(&w);
+        }
+        json_close_array(&w);
+        json_close_object(&w);
+        int r = json_writer_finish(&w, &text, NULL);
+        if (r < 0)
+                return r;
+        fprintf(f, "%s\n", text);
+        return ferror(f) ? -EIO : 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bailey/policy-file.h"
+#include "basic/text.h"
+#include "test.h"
+
+static Findings findings;
+
+static Layer *parse(const char *text) {
+        Layer *layer = NULL;
+
+        findings_done(&findings);
+        findings = (Findings){};
+        CHECK_INT(policy_file_parse(text, strlen(text), "p.toml", "/base/dir", &findings, &layer), 0);
+        return layer;
+}
+
+static const LayerRule *rule(const Layer *l, const char *path) {
+        for (size_t i = 0; i < l->n_rules; i++)
+                if (streq(l->rules[i].path, path))
+                        return &l->rules[i];
+        return NULL;
+}
+
+static void test_reads(void) {
+        _cleanup_(layer_freep) Layer *l = parse(
+                "home = \"h\"\n[filesystem]\nread = [\".\", \"./a/../b\", \"/x//y/.\"]\nwrite = [\"b\"]\nexecute = [\"b\"]\n"
+                "deny = [\"b/c\"]\nread_only = [\"b/d\"]\nreset = true\n[network]\negress = \"deny\"\nbind_ports = [80]\n"
+                "[env]\npass = [\"A\"]\nset = { B = \"c\" }\ndeny = [\"D\"]\nreset = true\n"
+                "[resources]\nmemory = \"1k\"\npids_max = 5\ncpu_percent = 50\ntmp_size = 7\nshm_size = \"2m\"\n");
+
+        CHECK(l);
+        CHECK_STR(l->home, "/base/dir/h");
+        CHECK_INT(rule(l, "/base/dir")->rights, RIGHT_READ);
+        CHECK_INT(rule(l, "/base/dir/b")->rights, RIGHT_READ | RIGHT_WRITE | RIGHT_EXECUTE);
+        CHECK_INT(rule(l, "/x/y")->rights, RIGHT_READ);
+        CHECK(rule(l, "/base/dir/b/c")->deny && rule(l, "/base/dir/b/d")->read_only);
+        CHECK(l->reset_filesystem && l->reset_environment && !l->reset_network);
+        CHECK(l->egress_said && !l->egress_allow);
+        CHECK_INT(l->n_bind_ports, 1);
+        CHECK_INT(l->n_variables, 3);
+        CHECK_INT(l->limits.memory_bytes, 1024);
+        CHECK_INT(l->limits.pids_max, 5);
+        CHECK_INT(l->limits.cpu_percent, 50);
+        CHECK_INT(l->limits.tmp_bytes, 7);
+        CHECK_INT(l->limits.shm_bytes, 2 << 20);
+}
+
+static void test_bad(void) {
+        static const struct {
+                const char *text, *error; /* the first error, or its beginning */
+        } table[] = {
+                {"[filesystm]\n", "p.toml:1:2: filesystm: unknown table; did you mean \"filesystem\"?"},
+                {"[filesystem]\ndenny = []\n", "p.toml:2:1: filesystem.denny: unknown key; did you mean \"deny\"?"},
+                {"[filesystem]\nRead = []\n", "p.toml:2:1: filesystem.Read: unknown key; did you mean \"read\"?"},
+                {"[env]\n\nread = []\n", "p.toml:3:1: env.read: unknown key; \"read\" belongs under [filesystem]"},
+                {"[env]\nhome = \"x\"\n", "p.toml:2:1: env.home: unknown key; \"home\" belongs before the first table"},
+                {"hom = \"x\"\n", "p.toml:1:1: hom: unknown key; did you mean \"home\"?"},
+                {"include = [\"x\"]\n", "p.toml:1:1: include: unknown key;"},
+                {"[resources]\nmemory = \"64 M\"\n", "p.toml:2:1: resources.memory: \"64 M\" is not a size;"},
+                {"[resources]\nmemory = 0\n", "p.toml:2:1: resources.memory: wants a size"},
+                {"[resources]\nmemory = true\n", "p.toml:2:1: resources.memory: wants a size"},
+                {"[resources]\npids_max = 0\n", "p.toml:2:1: resources.pids_max: 0 is not between"},
+                {"[resources]\npids_max = \"5\"\n", "p.toml:2:1: resources.pids_max: wants an integer, not a string"},
+                {"[filesystem]\nread = [\".\"]\nread = [\".\"]\n", "p.toml:3:"},
+                {"[filesystem]\nread = \".\"\n", "p.toml:2:1: filesystem.read: wants a list, not a string"},
+                {"[filesystem]\nread = [\".\",\n 3]\n", "p.toml:3:2: filesystem.read: wants strings in its list, not an integer"},
+                {"[filesystem]\nreset = 1\n", "p.toml:2:1: filesystem.reset: wants true or false, not an integer"},
+                {"filesystem = 3\n", "p.toml:1:1: filesystem: is a table; write [filesystem]"},
+                {"[[filesystem]]\n", "p.toml:1:"},
+                {"[filesystem]\nread = [\"../x\"]\n", "p.toml:2:9: filesystem.read: \"../x\" leaves the file's directory /base/dir;"},
+                {"[filesystem]\nread = [\"a/../../x\"]\n", "p.toml:2:9: filesystem.read: \"a/../../x\" leaves"},
+                {"[filesystem]\nread = [\"~/x\"]\n", "p.toml:2:9: filesystem.read: \"~/x\": ~ is not supported"},
+                {"[filesystem]\nread = [\"${HOME}\"]\n", "p.toml:2:9: filesystem.read: \"${HOME}\": variables are not supported"},
+                {"[filesystem]\nread = [\"\"]\n", "p.toml:2:9: filesystem.read: an empty path"},
+                {"home = \"../x\"\n", "p.toml:1:1: home: \"../x\" leaves"},
+                {"[filesystem]\nread = [\"x\"]\ndeny = [\"./x\"]\n",
+                 "p.toml:3:9: filesystem.deny: /base/dir/x is granted in line 2 and denied in line 3; remove one of them"},
+                {"[filesystem]\ndeny = [\"x\"]\nwrite = [\"y/../x\"]\n",
+                 "p.toml:3:10: filesystem.write: /base/dir/x is granted in line 3 and denied in line 2; remove one of them"},
+                {"[filesystem]\nwrite = [\"x\"]\nread_only = [\"x\"]\n",
+                 "p.toml:3:14: filesystem.read_only: /base/dir/x is writable in line 2 and read-only in line 3;"},
+                {"[network]\negress = \"maybe\"\n", "p.toml:2:1: network.egress: \"maybe\" is neither"},
+                {"[network]\negress = \"deny\"\negress_allow = [\"443\"]\n", "p.toml:2:1: network.egress: is \"deny\", but"},
+                {"[network]\negress_allow = [\"host\"]\n", "p.toml:2:17: network.egress_allow: \"host\" is not a destination"},
+                {"[network]\nbind_ports = [0]\n", "p.toml:2:15: network.bind_ports: wants port numbers"},
+                {"[env]\npass = [\"A=B\"]\n", "p.toml:2:9: env.pass: \"A=B\" is not a variable's name"},
+                {"[env]\nset = { A = 1 }\n", "p.toml:2:9: env.set: A wants a string, not an integer"},
+                {"[env]\nset = { BAILEY_SANDBOX = \"0\" }\n", "p.toml:2:9: env.set: BAILEY_SANDBOX is set by bailey itself"},
+                {"[env]\npass = [\"A\"]\ndeny = [\"A\"]\n", "p.toml:3:9: env.deny: A is named twice, in lines 2 and 3;"},
+                {"[filesystem]\nread = [\"a\\u0000b\"]\n", "p.toml:2:9: a NUL in a string"},
+                {"[filesystem\n", "p.toml:1:"},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                Layer *l = parse(table[i].text);
+                if (l || !findings.errors || !startswith(findings.errors[0], table[i].error))
+                        printf("# row %zu: %s\n", i, findings.errors ? findings.errors[0] : "accepted");
+                CHECK(!l);
+                CHECK(findings.errors && startswith(findings.errors[0], table[i].error));
+        }
+}
+
+static void test_all_at_once(void) {
+        CHECK(!parse("hom = 1\n[filesystem]\nred = []\nread = 3\n[env]\npass = [\"\"]\n"));
+        CHECK_INT(strv_length(findings.errors), 4);
+        CHECK(startswith(findings.errors[0], "p.toml:1:"));
+        CHECK(startswith(findings.errors[1], "p.toml:3:"));
+        CHECK(startswith(findings.errors[2], "p.toml:4:"));
+        CHECK(startswith(findings.errors[3], "p.toml:6:"));
+}
+
+static void test_bom_crlf(void) {
+        _cleanup_(layer_freep) Layer *l = parse("\xef\xbb\xbf[filesystem]\r\nread = [\".\"]\r\n");
+        CHECK(l && rule(l, "/base/dir"));
+}
+
+static void test_odd_bytes(void) {
+        _cleanup_(layer_freep) Layer *l = parse("[filesystem]\nread = [\"a:b\", \"a,b\", \"-n\", \"a\\nb\", \"日本\"]\n");
+        CHECK(l && rule(l, "/base/dir/a:b") && rule(l, "/base/dir/a,b") && rule(l, "/base/dir/-n"));
+        CHECK(rule(l, "/base/dir/a\nb") && rule(l, "/base/dir/日本"));
+        CHECK(!parse("[filesystem]\nread = [\"\xff\xfe\"]\n"));
+}
+
+static void test_long_path(void) {
+        char text[6000];
+        char name[3901];
+
+        memset(name, 'a', sizeof(name) - 1);
+        for (size_t i = 100; i < sizeof(name) - 1; i += 100)
+                name[i] = '/';
+        name[sizeof(name) - 1] = 0;
+        (void) snprintf(text, sizeof(text), "[filesystem]\nread = [\"%s\"]\n", name);
+        Layer *l = parse(text);
+        CHECK(l);
+        layer_free(l);
+        (void) snprintf(text, sizeof(text), "[filesystem]\nread = [\"%s%.200s\"]\n", name, name);
+        CHECK(!parse(text));
+}
+
+int main(void) {
+        RUN(test_reads, "every key of a policy file is read");
+        RUN(test_bad, "C100 C107: what is not known, of the wrong type or contradictory is an error with file, line, column and key");
+        RUN(test_all_at_once, "C100: every problem of a file is told at once, in the order of its lines");
+        RUN(test_bom_crlf, "C100: a byte order mark and CRLF line ends are accepted");
+        RUN(test_odd_bytes, "C027: odd bytes in paths are kept; what is not UTF-8 is refused");
+        RUN(test_long_path, "C027: a path of 3900 bytes is taken, one beyond the kernel's limit refused");
+        findings_done(&findings);
+        return TEST_END();
+}
