@@ -273,13 +273,11 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         int r = 0;
         t->down.buffer = strdup(established);
         t->down.size = (sizeof(established) - 1);
-        t->down.wants_room = true;
         if (c->in_size > 0) {
                 t->up.buffer = malloc(c->in_size);
                 if (t->up.buffer) {
                         memcpy(t->up.buffer, c->in, c->in_size);
                         t->up.size = c->in_size;
-                        t->up.wants_room = true; /* else the client's side, coming first, would drop the interest in the upstream's */
                 }
         }
         if (!t->down.buffer || (c->in_size > 0 && !t->up.buffer))
