@@ -165,7 +165,9 @@ static void check_presence(const Check *c) {
 
         if (to->error == 0)
                 return;
-        if (c->rule->rights) {
+        if (c->rule->is_target)
+                refuse(c, "went away");
+        else if (c->rule->rights) {
                 if (asprintf(&text, "%s; the grant is skipped", to->error == -ENOENT ? "does not exist" : strerror(-to->error)) < 0)
                         c->findings->oom = true;
                 else
@@ -234,12 +236,12 @@ int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
                         check_sockets(&c);
                         check_state(&c);
                 }
-                if (from_file || rule->is_target)
+                if (from_file || rule->is_target) {
                         check_links(&c);
-                if (from_file) {
                         check_presence(&c);
-                        check_breadth(&c);
                 }
+                if (from_file)
+                        check_breadth(&c);
         }
         if (!(policy_rights_at(p, p->target) & RIGHT_EXECUTE))
                 finding_error(findings, "The policy does not let %s be executed; grant it with [filesystem] execute", p->target);
