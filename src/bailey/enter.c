@@ -175,7 +175,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         r = start_child(&c, &s, f);
         if (r >= 0)
                 r = supervise(&s, f);
-        signals_give_back(&signals);
+        signals_give_back(&signals, s.signals);
         safe_close(s.pidfd);
         safe_close(s.control);
         safe_close(s.signals);

@@ -33,7 +33,12 @@ int signals_take(SignalState *state, int *ret_fd) {
         return 0;
 }
 
-void signals_give_back(const SignalState *state) {
+void signals_give_back(const SignalState *state, int fd) {
+        struct signalfd_siginfo info;
+
+        /* What came while the run lasted was the run's (and a SIGPIPE our own): it must not end the caller now. */
+        while (read(fd, &info, sizeof(info)) == sizeof(info))
+                ;
         (void) sigaction(SIGCHLD, &state->child, NULL);
         (void) sigprocmask(SIG_SETMASK, &state->mask, NULL);
 }

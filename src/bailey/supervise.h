@@ -25,7 +25,7 @@ typedef struct SignalState {
 } SignalState;
 
 int signals_take(SignalState *state, int *ret_fd);
-void signals_give_back(const SignalState *state);
+void signals_give_back(const SignalState *state, int fd);
 
 /* Runs until the child is gone and reaped. 0 with the result filled when the payload ran or execve() failed; else negative
  * with *f saying why. */
