@@ -9,6 +9,7 @@
 #include "broker/acceptor.h"
 #include "broker/broker.h"
 #include "broker/control.h"
+#include "broker/exchange.h"
 #include "broker/grants.h"
 #include "broker/handover.h"
 #include "broker/limits.h"
@@ -98,6 +99,8 @@ Broker *broker_free(Broker *b) {
         free_connections(b, true);
         handover_free(b->handover);
         control_free(b->control);
+        if (b->setup)
+                exchange_forget_upstreams(b);
         resolver_free(b->resolver);
         grants_free(b->grants);
         receipts_free(b->receipts);
@@ -145,6 +148,11 @@ static int make_basic(const Secret *credential, Secret **ret) {
         return r;
 }
 
+static void on_receipts_failed(void *userdata) {
+        Broker *b = userdata;
+        control_note_receipt_failed(b->control);
+}
+
 int broker_configure(Broker *b, Setup *setup) {
         _cleanup_(secret_freep) Secret *basic = NULL;
 
@@ -156,6 +164,8 @@ int broker_configure(Broker *b, Setup *setup) {
         if (setup->spool < 0)
                 log_warning("session %s: no spool was given: receipts are not kept", setup->session);
         r = receipts_new(setup->session, TAKE_FD(setup->spool), &b->receipts);
+        if (r >= 0)
+                r = receipts_watch(b->receipts, b->event, on_receipts_failed, b);
         if (r < 0)
                 return r;
         b->basic = TAKE_PTR(basic);
@@ -186,5 +196,7 @@ void broker_close(Broker *b) {
         b->acceptor = acceptor_free(b->acceptor);
         b->handover = handover_free(b->handover);
         free_connections(b, false);
+        if (b->setup)
+                exchange_forget_upstreams(b);
         log_info("session %s: closed; %zu tunnels stay open", b->setup ? b->setup->session : "-", b->n_tunnels);
 }
