@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The supervisor's side: setup once, exact about every member, and nothing half applied."""
+
+import json
+import os
+
+import errand_world
+from errand_broker import F_SEALS_ALL, Broker, Channel, Provider, mint, sealed_memfd
+from errand_test import case, run
+from errand_upstream import Upstream
+
+errand_world.enter()
+
+
+def refused_and_not_set_up(t, broker, reply):
+    """An error that is a sentence; after it nothing can be handed over."""
+    t.check(reply is None or reply["type"] == "error", lambda: f"the reply is {reply}")
+    if reply is not None:
+        t.check(isinstance(reply.get("text"), str) and len(reply["text"]) > 8, lambda: f"the reply is {reply}")
+    answer = broker.hand_over()
+    t.check(answer is None or answer["type"] == "error", lambda: f"a hand-over was answered with {answer}")
+
+
+@case("S042: setup is answered, and a second one is refused without changing the first")
+def twice(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t)
+    t.equal(broker.setup(allow=["api.example.com"])["type"], "ok", "reply")
+    message, fds = broker.setup_message(allow=["*"])
+    reply = broker.control.request("setup", fds, **message)
+    t.check(reply is None or reply["type"] == "error", lambda: f"the reply is {reply}")
+    t.equal(broker.hand_over()["type"], "ready", "answer to the hand-over")
+    t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status")
+    t.equal(broker.open_tunnel("denied.example:443")[1].status, 403, "status")
+
+
+def changed(change):
+    """A setup message with a change: change(message, keys) → None, or fds to send in place of the usual ones."""
+    def send(t):
+        broker = Broker(t)
+        broker.connect_control()
+        broker.providers = {"p": Provider()}
+        message, fds = broker.setup_message(allow=["*"], ports=[443])
+        keys = json.loads(os.pread(fds[0], 65536, 0))
+        result = change(message, keys)
+        fds[0] = sealed_memfd(json.dumps(keys).encode()) if result is None else result
+        refused_and_not_set_up(t, broker, broker.control.request("setup", fds, **message))
+        for secret in (broker.token, broker.credential, broker.providers["p"].key, broker.providers["p"].stand_in):
+            t.lacks(broker.log(), secret, "log")
+    return send
+
+
+def put(path, value):
+    def change(message, keys):
+        where = {"keys": keys}.get(path[0], message)
+        steps = path[1:] if path[0] == "keys" else path
+        for step in steps[:-1]:
+            where = where[step]
+        where[steps[-1]] = value
+    return change
+
+
+def drop(*path):
+    def change(message, keys):
+        where = keys if path[0] == "keys" else message
+        steps = path[1:] if path[0] == "keys" else path
+        for step in steps[:-1]:
+            where = where[step]
+        del where[steps[-1]]
+    return change
+
+
+@case("C119 S089 S036: a setup with a wrong, missing or unknown member is refused by name, and nothing is set up")
+def bad_setup(t):
+    rows = {
+        "no session": drop("session"), "session with a slash": put(["session"], "a/b"), "session too long": put(["session"], "a" * 29),
+        "upper case session": put(["session"], "S1"), "empty session": put(["session"], ""), "session a number": put(["session"], 1),
+        "no token": drop("token"), "short token": put(["token"], "ab"), "token not hex": put(["token"], "x" * 64),
+        "unknown member": put(["alow"], []), "unknown egress member": put(["egress", "alow"], []), "allow a string": put(["egress", "allow"], "*"),
+        "allow of numbers": put(["egress", "allow"], [1]), "port 0": put(["egress", "ports"], [0]), "port 65536": put(["egress", "ports"], [65536]),
+        "port a string": put(["egress", "ports"], ["443"]), "allowInternal a name": put(["egress", "allowInternal"], ["localhost"]),
+        "allowInternal a network": put(["egress", "allowInternal"], ["10.0.0.0/8"]),
+        "unknown provider member": put(["providers", "p", "basUrl"], "x"), "no base URL": drop("providers", "p", "baseUrl"),
+        "placement unknown": put(["providers", "p", "placement"], "query"), "provider id with a dot": put(["providers", "a.b"], {}),
+        "provider id upper case": put(["providers", "P"], {}), "no key for a provider": drop("keys", "providers", "p"),
+        "no stand-in": drop("keys", "providers", "p", "standIn"), "no credential": drop("keys", "credential"),
+        "empty key": put(["keys", "providers", "p", "key"], ""), "key with a line end": put(["keys", "providers", "p", "key"], "a\r\nX-Evil: 1"),
+        "key with a NUL": put(["keys", "providers", "p", "key"], "a\0b"), "base URL of another scheme": put(["providers", "p", "baseUrl"], "ftp://x/"),
+        "base URL with userinfo": put(["providers", "p", "baseUrl"], "https://u@api.example.com/"),
+        "base URL with a query": put(["providers", "p", "baseUrl"], "https://api.example.com/?x"),
+        "base URL with a fragment": put(["providers", "p", "baseUrl"], "https://api.example.com/#x"),
+        "base URL with dots": put(["providers", "p", "baseUrl"], "https://api.example.com/v1/../x"),
+        "no key memfd": put(["fds"], ["other", "spool", "ca:p"]), "a CA for nobody": put(["fds"], ["keys", "spool", "ca:q"]),
+    }
+    t.each(list(rows), lambda name: changed(rows[name])(t))
+
+
+@case("C119: a pattern that is none of *, *.name and name is refused at setup")
+def bad_patterns(t):
+    patterns = ["*com", "www*.com", "api.*.com", "*.*.com", "**.example.com", "*.", "", ".", "https://x.com", "x.com:443", "x.com/path", " example.com ",
+                "exa mple.com", "a..b", "*.example.com:443", "über.example", "x.com\n", "user@x.com", "*.*", "10.0.0.0/8", "0x7f.1", "127.1"]
+    t.each(patterns, lambda pattern: changed(put(["egress", "allow"], [pattern]))(t))
+
+
+@case("S043 C177: keys must come in a memfd that nobody can change any more")
+def unsealed(t):
+    for seals in (0, F_SEALS_ALL & ~0x8, F_SEALS_ALL & ~0x2):
+        changed(lambda message, keys, s=seals: sealed_memfd(json.dumps(keys).encode(), s))(t)
+
+    def plain_file(message, keys):
+        path = t.path("keys")
+        with open(path, "w", encoding="ascii") as f:
+            json.dump(keys, f)
+        return os.open(path, os.O_RDONLY)
+    changed(plain_file)(t)
+    changed(lambda message, keys: sealed_memfd(b"not json"))(t)
+    changed(lambda message, keys: sealed_memfd(b""))(t)
+
+
+@case("control: garbage gets one error and the close, and the broker goes on")
+def garbage(t):
+    broker = Broker(t)
+    rows = [b"x", b"{}", b"[]", b"null", b'{"v":1}', b'{"v":2,"type":"setup","serial":1}', b'{"v":"1","type":"setup"}', b'{"v":1,"type":1}',
+            b'{"v":1,"type":"nonsense","serial":1}', b'{"v":1,"type":"setup","serial":1', b"\0" * 10, b"\xff\xfe", b"[" * 60000,
+            b'{"v":1,"type":"setup","fds":["keys"]}', b'{"v":1,"type":"' + b"x" * 60000 + b'"}']
+
+    def check(data):
+        channel = Channel(broker.control_path)
+        channel.send_raw(data)
+        reply = channel.receive()
+        if reply is not None:
+            t.equal(reply["type"], "error", "type of the reply")
+            t.check(channel.receive() is None, "the connection was not closed")
+        channel.close()
+        t.equal(broker.process.poll(), None, "exit status")
+    t.each(rows, check)
+    broker.start(allow=["*"])
+
+
+@case("control: file descriptors that nobody asked for are not kept")
+def extra_fds(t):
+    broker = Broker(t)
+    broker.start(allow=["*"])
+
+    def count():
+        return len(os.listdir(f"/proc/{broker.process.pid}/fd"))
+    try:
+        before = count()
+    except PermissionError:
+        t.note("an ordinary account cannot count the descriptors of a process that is not dumpable; errors are checked all the same")
+        before = None
+    broker.control.close()
+    for _ in range(20):
+        channel = Channel(broker.control_path)
+        fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(16)]
+        channel.send({"v": 1, "type": "stats", "serial": 1, "fds": [f"f{i}" for i in range(16)]}, fds)
+        channel.receive()
+        channel.close()
+        for fd in fds:
+            os.close(fd)
+    broker.connect_control()
+    t.equal(broker.control.request("stats")["type"], "stats", "type of the reply")
+    if before is not None:
+        t.check(count() <= before + 4, lambda: f"{before} descriptors have become {count()}")
+
+
+@case("control: nothing but setup is answered before setup")
+def before_setup(t):
+    broker = Broker(t)
+    for kind, members in (("grant", {"id": "g1", "host": "x.com", "duration": "always"}), ("revoke", {"id": "g1"})):
+        channel = Channel(broker.control_path)
+        reply = channel.request(kind, **members)
+        t.check(reply is None or reply["type"] == "error", lambda k=kind, r=reply: f"{k} was answered with {r}")
+        channel.close()
+    broker.start(allow=["api.example.com"])
+
+
+@case("S046 S047: close makes credential and stand-ins dead, on kept connections too, and frees the port")
+def close(t):
+    up = Upstream(t, "9.9.9.9:443", "9.9.9.9:80", certificate=None)
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"], ports=[80, 443])
+    kept = broker.connect()
+    request = f"GET http://api.example.com/status/200 HTTP/1.1\r\nHost: api.example.com\r\n{broker.auth}\r\n"
+    kept.send(request)
+    t.equal(kept.answer().status, 200, "status")
+    before = up.accepts()
+    t.equal(broker.control.request("close")["type"], "ok", "reply")
+    try:
+        kept.send(request)
+        data = kept.rest()
+    except ConnectionError:
+        data = b""
+    t.lacks(data[:12], b"HTTP/1.1 200", "answer on a kept connection")
+    broker.namespace.listen("127.0.0.1", broker.port).close()
+    sock = broker.namespace.socket()
+    try:
+        sock.connect(("127.0.0.1", broker.port))
+        t.fail("the port still answers")
+    except ConnectionRefusedError:
+        pass
+    t.equal(up.accepts(), before, "upstream connections")
+    reply = broker.control.request("grant", id="g9", host="x.com", duration="always")
+    t.check(reply is None or reply["type"] == "error", lambda: f"a grant after the close was answered with {reply}")
+
+
+@case("stats: the numbers are there and are of this session")
+def stats(t):
+    broker = Broker(t).start(allow=["api.example.com"])
+    idle = broker.connect()
+    reply = broker.control.request("stats")
+    t.equal(reply["type"], "stats", "type of the reply")
+    t.check(any(isinstance(v, int) for k, v in reply.items() if k not in ("v", "serial")), lambda: f"there is no number in {reply}")
+    idle.close()
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What one session can make a broker hold, and that others are served meanwhile."""
+
+import resource
+
+import errand_world
+from errand_broker import Broker, Provider
+from errand_test import case, run
+from errand_upstream import Upstream
+
+errand_world.enter()
+world = errand_world.world()
+
+
+@case("C187 limits: a head over 64 KiB, or of more fields than it may have, is answered and closed; 60 KiB pass")
+def large_head(t):
+    up = Upstream(t, "9.9.9.9:80", certificate=None)
+    broker = Broker(t).start(allow=["api.example.com"], ports=[80])
+    head = f"GET http://api.example.com/status/200 HTTP/1.1\r\nHost: api.example.com\r\n{broker.auth}"
+    for fields in (f"X: {'x' * 70000}\r\n", "".join(f"X{i}: 1\r\n" for i in range(200)), "X" * 70000, f"{'X' * 70000}: 1\r\n"):
+        client = broker.connect()
+        try:
+            client.send(head + fields + "\r\n")
+        except ConnectionError:
+            pass  # answered and closed before all was sent
+        data = client.until(b"\r\n\r\n")
+        t.check(data[9:12] in (b"431", b"400", b""), lambda d=data: f"the answer is {d[:80]!r}")
+    t.equal(up.accepts(), [], "upstream connections")
+    t.equal(broker.ask(head + f"X: {'x' * 60000}\r\n\r\n").status, 200, "status with 60 KiB")
+
+
+@case("C157 limits: idle and slow connections hold nobody else up")
+def idle(t):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]),) * 2)
+    Upstream(t, "9.9.9.9:443")
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"])
+    clients = [broker.connect() for _ in range(600)]
+    for i, client in enumerate(clients):
+        if i % 3 == 1:
+            client.send("GET http://api.exa")
+        elif i % 3 == 2:
+            client.send(f"GET /provider/p/echo HTTP/1.1\r\n{broker.providers['p'].header}X-Slow: ")
+    for _ in range(10):
+        t.equal(broker.call("p", "/length/1").status, 200, "status of a good request")
+    t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status of a good CONNECT")
+    t.equal(broker.control.request("stats")["type"], "stats", "type of the reply")
+    for client in clients:
+        client.close()
+    while broker.control.request("stats")["connections"] > 20:
+        pass
+
+
+@case("C157 limits: dials into a black hole and silent lookups hold nobody else up")
+def black_holes(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t).start(allow=["*"])
+    world.resolver.names["hole.test"] = ["8.8.8.1"]
+    held = []
+    for i in range(200):
+        client = broker.connect()
+        # Names of which every one is a lookup of its own that nobody answers, and dials that nobody answers.
+        host = "hole.test" if i % 4 else f"silent{i}.test"
+        world.resolver.names[host] = world.resolver.names.get(host)
+        client.send(f"CONNECT {host}:443 HTTP/1.1\r\nHost: {host}:443\r\n{broker.auth}\r\n")
+        held.append(client)
+    t.equal(broker.open_tunnel("9.9.9.9:443")[1].status, 200, "status of a good CONNECT")
+    other = Broker(t, "other").start(allow=["*"])
+    t.equal(other.open_tunnel("api.example.com:443")[1].status, 200, "status in another session")
+    for client in held:
+        client.close()
+
+
+@case("C152 C184 limits: memory does not grow with the size of an answer nor with a reader that does not read")
+def memory(t):
+    up = Upstream(t, "9.9.9.9:443")
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"])
+
+    def resident():
+        with open(f"/proc/{broker.process.pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * 4096
+    t.equal(broker.call("p", "/length/1").status, 200, "status")
+    before = resident()
+    stuck = []
+    for _ in range(20):
+        client = broker.connect()
+        client.send(broker.route_request("p", f"/length/{32 << 20}"))
+        t.equal(client.head().status, 200, "status")
+        stuck.append(client)
+    grown = resident() - before
+    # A read unit each way and a TLS session are some 200 KiB a stream; whole answers would be 640 MiB.
+    t.check(grown < 20 * (1 << 20), lambda: f"twenty stalled answers of 32 MiB took {grown >> 20} MiB")
+    for client in stuck:
+        client.close()
+    del up
+
+
+@case("C161 limits: when the session's sockets are gone, so are the broker's connections")
+def all_gone(t):
+    up = Upstream(t, "9.9.9.9:443")
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"])
+    client = broker.connect()
+    client.send(broker.route_request("p", "/endless"))
+    client.take(1000)
+    tunnel, _ = broker.open_tunnel("api.example.com:443")
+    client.close()
+    tunnel.close()
+    up.wait("end", 2)
+    while broker.control.request("stats")["connections"] > 0:
+        pass
+
+
+if __name__ == "__main__":
+    run()
