@@ -16,7 +16,7 @@
  * carries the half-built root only at a place that the plan mounts its own proc over. */
 #define ROOT_PLACE "/proc"
 
-/* In the new root's own tmpfs, while it is built: what covers and files are cloned from. */
+/* In the new root's own tmpfs, while it is built: what covers and files are cloned from. What has no name cannot be mounted. */
 #define COVER_DIRECTORY ".bailey-cover-directory"
 #define COVER_FILE ".bailey-cover-file"
 #define CONTENT_FILE ".bailey-content"
@@ -24,8 +24,36 @@
 typedef struct NewRoot {
         int base; /* the tmpfs that everything is attached to */
         int top;  /* what is seen at "/": the base, or a bind mount over it */
-        bool has_cover_directory, has_cover_file;
+        dev_t *own; /* the file systems made here: mount points are made in them, never in a tree of the host */
+        size_t n_own;
+        int cover_directory, cover_file; /* an attached cover, which further ones are cloned from, -EBADF before the first */
 } NewRoot;
+
+static int own_add(NewRoot *root, int mount) {
+        struct stat st;
+
+        if (fstat(mount, &st) < 0)
+                return -errno;
+        dev_t *grown = reallocarray(root->own, root->n_own + 1, sizeof(dev_t));
+        if (!grown)
+                return -ENOMEM;
+        root->own = grown;
+        root->own[root->n_own++] = st.st_dev;
+        return 0;
+}
+
+/* 0 when something may be made in that directory; -ENOENT, as if nobody had thought of it, in a tree of the host: whatever was
+ * there when the policy was resolved is gone. */
+static int own_check(const NewRoot *root, int directory) {
+        struct stat st;
+
+        if (fstat(directory, &st) < 0)
+                return -errno;
+        for (size_t i = 0; i < root->n_own; i++)
+                if (root->own[i] == st.st_dev)
+                        return 0;
+        return -ENOENT;
+}
 
 /* Opens a path below the new root. No link of a bound tree is followed: a link in the way is an error, never a way out. */
 static int open_beneath(int root, const char *path, int flags) {
@@ -38,12 +66,12 @@ static int open_beneath(int root, const char *path, int flags) {
 }
 
 /* Opens the directory `path`, made with its missing parents where they are missing. */
-static int open_directory(int root, const char *path) {
-        int fd = open_beneath(root, path, O_PATH | O_DIRECTORY);
+static int open_directory(const NewRoot *root, const char *path) {
+        int fd = open_beneath(root->top, path, O_PATH | O_DIRECTORY);
         if (fd != -ENOENT)
                 return fd;
 
-        _cleanup_close_ int at = open_beneath(root, "/", O_PATH | O_DIRECTORY);
+        _cleanup_close_ int at = open_beneath(root->top, "/", O_PATH | O_DIRECTORY);
         if (at < 0)
                 return at;
         for (const char *p = path + 1; *p;) {
@@ -58,6 +86,9 @@ static int open_directory(int root, const char *path) {
 
                 int next = open_beneath(at, name, O_PATH | O_DIRECTORY);
                 if (next == -ENOENT) {
+                        int r = own_check(root, at);
+                        if (r < 0)
+                                return r;
                         if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
                                 return -errno;
                         next = open_beneath(at, name, O_PATH | O_DIRECTORY);
@@ -71,7 +102,7 @@ static int open_directory(int root, const char *path) {
 }
 
 /* Splits a collapsed path other than "/" and opens (makes) the directory part. *ret_name points into path. */
-static int open_parent(int root, const char *path, const char **ret_name) {
+static int open_parent(const NewRoot *root, const char *path, const char **ret_name) {
         char parent[PATH_MAX];
         const char *slash = strrchr(path, '/');
 
@@ -93,18 +124,19 @@ static int open_parent(int root, const char *path, const char **ret_name) {
 }
 
 /* Opens the place to mount at, made when it is missing. */
-static int open_target(int root, const char *path, bool directory) {
+static int open_target(const NewRoot *root, const char *path, bool directory) {
         const char *name;
 
-        int fd = open_beneath(root, path, O_PATH);
+        int fd = open_beneath(root->top, path, O_PATH);
         if (fd != -ENOENT)
                 return fd;
         if (directory)
                 return open_directory(root, path);
 
         _cleanup_close_ int parent = open_parent(root, path, &name);
-        if (parent < 0)
-                return parent;
+        int r = parent < 0 ? parent : own_check(root, parent);
+        if (r < 0)
+                return r;
         int made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
         if (made < 0)
                 return -errno;
@@ -145,7 +177,7 @@ static int filesystem_new(const char *type, const Parameter *parameters, uint64_
 }
 
 static int mount_at(NewRoot *root, int tree, const char *path, bool directory) {
-        _cleanup_close_ int target = open_target(root->top, path, directory);
+        _cleanup_close_ int target = open_target(root, path, directory);
         return target < 0 ? target : mount_attach(tree, target);
 }
 
@@ -195,7 +227,12 @@ static int step_tmpfs(NewRoot *root, const PlanStep *s) {
                 parameters[1] = (Parameter) {"size", size};
         }
         /* One that is not writable holds mount points all the same: tmpfs_finish() closes it when they are made. */
-        return step_filesystem(root, s, "tmpfs", parameters, (step_attributes(s) & ~(uint64_t) MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NODEV);
+        _cleanup_close_ int tree = filesystem_new("tmpfs", parameters,
+                                                  (step_attributes(s) & ~(uint64_t) MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NODEV);
+        if (tree < 0)
+                return tree;
+        int r = own_add(root, tree);
+        return r < 0 ? r : mount_at(root, tree, s->target, true);
 }
 
 static int tmpfs_finish(NewRoot *root, const PlanStep *s) {
@@ -209,19 +246,24 @@ static int tmpfs_finish(NewRoot *root, const PlanStep *s) {
         return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : 0;
 }
 
-static int cover_source(NewRoot *root, bool directory) {
-        if (directory && !root->has_cover_directory) {
-                if (mkdirat(root->base, COVER_DIRECTORY, 0) < 0)
+/* A detached mount of an empty thing without any permission. */
+static int cover_new(const NewRoot *root, bool directory) {
+        const char *name = directory ? COVER_DIRECTORY : COVER_FILE;
+
+        if (directory) {
+                if (mkdirat(root->base, name, 0) < 0)
                         return -errno;
-                root->has_cover_directory = true;
-        } else if (!directory && !root->has_cover_file) {
-                _cleanup_close_ int fd = openat(root->base, COVER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
+        } else {
+                int fd = openat(root->base, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
                 if (fd < 0)
                         return -errno;
-                root->has_cover_file = true;
+                safe_close(fd);
         }
-        int tree = open_tree(root->base, directory ? COVER_DIRECTORY : COVER_FILE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-        return tree < 0 ? -errno : tree;
+        _cleanup_close_ int tree = open_tree(root->base, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (tree < 0)
+                return -errno;
+        int r = tree_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, false);
+        return r < 0 ? r : TAKE_FD(tree);
 }
 
 static bool absent(int error) {
@@ -238,11 +280,18 @@ static int cover(NewRoot *root, int at, const char *path) {
                 return target;
         if (fstat(target, &st) < 0)
                 return -errno;
-        _cleanup_close_ int tree = cover_source(root, S_ISDIR(st.st_mode));
-        if (tree < 0)
-                return tree;
-        int r = tree_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, false);
-        return r < 0 ? r : mount_attach(tree, target);
+
+        int *first = S_ISDIR(st.st_mode) ? &root->cover_directory : &root->cover_file;
+        if (*first < 0) {
+                _cleanup_close_ int made = cover_new(root, S_ISDIR(st.st_mode));
+                int r = made < 0 ? made : mount_attach(made, target);
+                if (r < 0)
+                        return r;
+                *first = TAKE_FD(made);
+                return 0;
+        }
+        _cleanup_close_ int tree = open_tree(*first, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+        return tree < 0 ? -errno : mount_attach(tree, target);
 }
 
 static int make_read_only(int at, const char *path) {
@@ -259,11 +308,11 @@ static int make_read_only(int at, const char *path) {
 }
 
 static int step_proc(NewRoot *root, const PlanStep *s) {
-        /* What speaks to the whole machine. Most of it is root's anyway; in a container where the caller is root, it is not. */
+        /* What speaks of and to the whole machine. The files that only root can read are not all here: each mount costs, and
+         * the payload is never root. */
         static const char *const read_only[] = {"sys", "sysrq-trigger", "irq", "bus", "fs"};
         static const char *const covered[] = {
-                "kcore", "keys", "key-users", "kallsyms", "timer_list", "sched_debug", "kmsg", "kpagecount", "kpageflags",
-                "kpagecgroup", "slabinfo", "vmallocinfo", "latency_stats", "acpi", "scsi",
+                "kcore", "keys", "key-users", "kallsyms", "timer_list", "sched_debug", "latency_stats", "acpi", "scsi",
         };
         static const Parameter none[] = {{}};
         int r;
@@ -324,14 +373,14 @@ static int step_file(NewRoot *root, const PlanStep *s) {
 static int step_symlink(NewRoot *root, const PlanStep *s) {
         const char *name;
 
-        _cleanup_close_ int parent = open_parent(root->top, s->target, &name);
+        _cleanup_close_ int parent = open_parent(root, s->target, &name);
         if (parent < 0)
                 return parent;
         return symlinkat(s->source, parent, name) < 0 ? -errno : 0;
 }
 
 static int step_directory(NewRoot *root, const PlanStep *s) {
-        int fd = open_directory(root->top, s->target);
+        int fd = open_directory(root, s->target);
         if (fd < 0)
                 return fd;
         safe_close(fd);
@@ -388,6 +437,9 @@ static int root_new(NewRoot *root, Failure *f) {
         if (fd < 0)
                 return failure_set(f, STAGE_ROOT, fd, "tmpfs");
         root->base = root->top = fd;
+        int r = own_add(root, fd);
+        if (r < 0)
+                return failure_set(f, STAGE_ROOT, r, "tmpfs");
         if (move_mount(fd, "", AT_FDCWD, ROOT_PLACE, MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 return failure_set(f, STAGE_ROOT, errno, "over " ROOT_PLACE);
         return 0;
@@ -396,9 +448,9 @@ static int root_new(NewRoot *root, Failure *f) {
 static int root_finish(NewRoot *root, Failure *f) {
         struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
 
-        if (root->has_cover_directory && unlinkat(root->base, COVER_DIRECTORY, AT_REMOVEDIR) < 0)
+        if (root->cover_directory >= 0 && unlinkat(root->base, COVER_DIRECTORY, AT_REMOVEDIR) < 0)
                 return failure_set(f, STAGE_ROOT, errno, COVER_DIRECTORY);
-        if (root->has_cover_file && unlinkat(root->base, COVER_FILE, 0) < 0)
+        if (root->cover_file >= 0 && unlinkat(root->base, COVER_FILE, 0) < 0)
                 return failure_set(f, STAGE_ROOT, errno, COVER_FILE);
         if (mount_setattr(root->base, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
                 return failure_set(f, STAGE_ROOT, errno, "read-only");
@@ -419,7 +471,7 @@ static int root_enter(const NewRoot *root, Failure *f) {
 }
 
 int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
-        NewRoot root = {.base = -EBADF, .top = -EBADF};
+        NewRoot root = {.base = -EBADF, .top = -EBADF, .cover_directory = -EBADF, .cover_file = -EBADF};
         mode_t mask = umask(0);
         int r;
 
@@ -447,5 +499,8 @@ int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
         if (root.top != root.base)
                 safe_close(root.top);
         safe_close(root.base);
+        free(root.own);
+        safe_close(root.cover_directory);
+        safe_close(root.cover_file);
         return r;
 }

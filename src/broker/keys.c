@@ -227,7 +227,7 @@ static int check_fd(int fd, size_t *ret_size, char **ret_problem) {
 
 int keys_read(int fd, Keys **ret, char **ret_problem) {
         _cleanup_(keys_freep) Keys *k = calloc(1, sizeof(Keys));
-        size_t size;
+        size_t size = 0;
 
         if (!k)
                 return -ENOMEM;

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Everything that errandd knows: configuration, records, receipts, sessions. Logic only: no type of the bus in here. The bus's face
+ * (manager-bus.c, session-bus.c, …) calls these functions after it has authorized a caller, and watches through an observer. */
+
+#include <systemd/sd-event.h>
+
+#include "errandd/config.h"
+#include "errandd/grant-list.h"
+#include "errandd/record.h"
+#include "errandd/store.h"
+
+typedef struct Manager Manager;
+typedef struct Session Session;
+
+/* Who asks, as the gate found out. */
+typedef struct Caller {
+        uid_t uid;
+        bool operator; /* may do what an owner may, and give what only an operator gives */
+} Caller;
+
+/* A failure as a client will see it: a name of org.errand1.Error and a sentence. */
+typedef enum ErrorCode {
+        ERROR_NONE,
+        ERROR_INVALID_ARGUMENT,  /* org.errand1.Error.InvalidArgument   EINVAL */
+        ERROR_NOT_FOUND,         /* …NotFound: not there and not yours are the same   ENOENT */
+        ERROR_NOT_PERMITTED,     /* …NotPermitted   EPERM */
+        ERROR_WRONG_STATE,       /* …WrongState: what a session's state forbids   EBUSY */
+        ERROR_EXISTS,            /* …Exists   EEXIST */
+        ERROR_LIMIT,             /* …LimitExceeded   EAGAIN */
+        ERROR_CONFIGURATION,     /* …Configuration: the sentence holds every problem, a line each   EBADMSG */
+        ERROR_NOT_ENFORCEABLE,   /* …NotEnforceable: a guarantee cannot be kept here   EOPNOTSUPP */
+        ERROR_SETUP,             /* …SetupFailed: nothing was run   EIO */
+        ERROR_STORAGE,           /* …Storage: record or database   EIO */
+        _ERROR_CODE_MAX,
+} ErrorCode;
+
+typedef struct Fault {
+        ErrorCode code;
+        char *text; /* to free with fault_done() */
+} Fault;
+
+void fault_done(Fault *f);
+/* Sets it (the first one stays) and returns the code's negative errno. */
+int fault_set(Fault *f, ErrorCode code, const char *format, ...) _printf_(3, 4);
+
+/* What the world is told. Every callback may be NULL. */
+typedef struct Observer {
+        void (*session_added)(Session *s, void *userdata);
+        void (*session_removed)(const char *id, void *userdata);
+        void (*session_changed)(Session *s, void *userdata); /* state, times or the refused count: coalesced once a loop iteration */
+        void (*session_refused)(Session *s, const char *host, uint16_t port, uint64_t count, void *userdata);
+        void (*session_notice)(Session *s, const char *kind, const char *text, void *userdata);
+        void (*session_exited)(Session *s, const char *reason, int status, void *userdata);
+        void (*grant_added)(Session *s, const Grant *g, void *userdata);
+        void (*grant_changed)(Session *s, const Grant *g, void *userdata);
+        void (*grant_removed)(Session *s, uint32_t number, void *userdata);
+        void *userdata;
+} Observer;
+
+/* paths.h says where things are; config is taken. Opens records and receipts, takes the lock (-EBUSY: another errandd), starts the launcher. */
+typedef struct Paths Paths;
+int manager_new(sd_event *event, const Paths *paths, Config *config, Manager **ret, Fault *f);
+Manager *manager_free(Manager *m); /* ends every live session first */
+DEFINE_CLEANUP(Manager *, manager_free);
+void manager_observe(Manager *m, const Observer *o);
+
+sd_event *manager_event(Manager *m);
+const Config *manager_config(Manager *m);
+/* Reads the file again; sessions that run keep what they were started with. */
+int manager_reload(Manager *m, Fault *f);
+
+/* The start-up report in the seed's form, a line each, and the gaps alone; both borrowed. */
+char *const *manager_report(Manager *m);
+char *const *manager_gaps(Manager *m);
+
+Session *manager_find(Manager *m, const char *id); /* NULL when there is none */
+/* All sessions, ordered by id: call with NULL for the first. */
+Session *manager_next(Manager *m, Session *after);
+
+/* Brings in what the spools hold before it answers. */
+int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f);
+
+/* Options of CreateSession, checked for form by the bus's face and for authority here (design: a plain caller narrows only). */
+typedef struct SessionOptions {
+        const char *id;      /* NULL: minted */
+        const char *project; /* embedded and user mode: an absolute path */
+        int project_fd;      /* of it, when the caller passed one (embedded); else -EBADF */
+        char *const *command; /* NULL: the configured agent's */
+        const char *network; /* NULL: as configured */
+        bool allow_given;
+        char *const *allow;
+        char *const *env;    /* KEY=VALUE */
+        bool interactive;
+        unsigned rows, columns;
+        int stdio[3];        /* -EBADF: none; taken on success */
+        const char *provider, *model;
+} SessionOptions;
+
+int manager_create_session(Manager *m, const Caller *caller, SessionOptions *options, Session **ret, Fault *f);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One session's life: record, broker, shim. Logic only, see manager.h. What takes time reports through a Done, called once from the event loop
+ * or before the function returns; a function that returns a negative errno has set *f and will not call it. */
+
+#include "errandd/manager.h"
+#include "errandd/session-state.h"
+
+typedef void (*Done)(Session *s, const Fault *fault /* NULL: it worked */, int fd /* Attach: the terminal, now the callee's; else -EBADF */, void *userdata);
+
+const SessionRecord *session_record(const Session *s);
+SessionState session_state(const Session *s);
+const GrantList *session_grants(const Session *s);
+bool session_may_see(const Session *s, const Caller *c); /* owner or operator */
+
+/* created|stopped|failed → starting → running: mints, starts the broker, hands the launch over. Done after the shim said that the command runs, or why not. */
+int session_start(Session *s, Done done, void *userdata, Fault *f);
+/* Broker closed first, then SIGTERM, SIGKILL after the grace period. Done when it has ended. */
+int session_stop(Session *s, Done done, void *userdata, Fault *f);
+int session_kill(Session *s, int signal, Fault *f);
+int session_attach(Session *s, Done done, void *userdata, Fault *f);
+int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f);
+
+/* host as in an allowlist (exact or *.name); duration: once, always, or a time span. Kept in the record before the broker is told. */
+int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, const Grant **ret, Fault *f);
+int session_revoke(Session *s, uint32_t number, Fault *f);
+
+/* Record, state and receipts go; the project stays. s is gone after Done. */
+int session_collect(Session *s, Done done, void *userdata, Fault *f);
+
+/* At most max (1 MiB) bytes from offset; *ret_next is where to go on. */
+int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next, Fault *f);
