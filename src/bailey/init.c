@@ -17,6 +17,7 @@
 #include "bailey/seccomp.h"
 #include "basic/fd.h"
 #include "basic/parse.h"
+#include "basic/path.h"
 #include "basic/secret.h"
 
 extern char **environ;
@@ -179,7 +180,7 @@ static int set_up(Init *i) {
                 if (r < 0)
                         return r;
         }
-        if (chdir(c->plan->working_directory) < 0)
+        if (chdir(path_from_working_directory(c->plan->working_directory)) < 0)
                 return failure_set(i->failure, STAGE_WORKING_DIRECTORY, errno, "%s", c->plan->working_directory);
         return confine(i);
 }
