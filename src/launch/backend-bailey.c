@@ -31,6 +31,7 @@ static void remove_home(Probe *p) {
         if (fd >= 0)
                 (void) tree_empty(fd);
         (void) rmdir(p->home);
+        p->home[0] = 0;
 }
 
 static Probe *probe_free(Probe *p) {
@@ -91,6 +92,7 @@ static int on_ended(_unused_ sd_event_source *source, const siginfo_t *info, voi
         bool good = info->si_code == CLD_EXITED && info->si_status == 0;
 
         p->launcher->n_helpers--;
+        remove_home(p); /* when the reply comes all is as before */
         if (!good || reply_report(p) < 0) {
                 _cleanup_free_ char *said = last_line(p->said);
                 launcher_reply(p->launcher, p->ticket, -EIO, said ?: "bailey did not run /bin/true, and said nothing");

@@ -247,6 +247,7 @@ static int take_signals(Shim *s) {
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         (void) signal(SIGPIPE, SIG_IGN);
+        (void) signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is told as any other that cannot be written */
         for (size_t i = 0; i < ELEMENTSOF(signals) && r >= 0; i++)
                 r = sd_event_add_signal(s->event, NULL, signals[i], on_signal, s);
         return r;

@@ -339,3 +339,43 @@ class Watch:
 
 def kill(pid):
     os.kill(pid, signal.SIGKILL)
+
+
+def foreground(s):
+    """The name of the program in the foreground of the session's terminal, as /proc tells it."""
+    todo, names = [s.pid], []
+    while todo:
+        for pid in children(todo.pop()):
+            todo.append(pid)
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+                name, _, rest = f.read().partition("(")[2].rpartition(") ")
+                fields = rest.split()
+                if fields[2] == fields[5] and fields[0] in "SR":
+                    names.append(name)
+    return names[0] if len(names) == 1 else None
+
+
+def wait_for(condition):
+    while not condition():
+        time.sleep(0.01)
+
+
+def descendants(pid):
+    found = []
+    for child in children(pid):
+        found += [child, *descendants(child)]
+    return found
+
+
+def children_named(s, name):
+    found = []
+    for pid in descendants(s.pid):
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+            if f.read().strip() == name:
+                found.append(pid)
+    return found
+
+
+def status_of(pid, name):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return next(line.split(":", 1)[1].split() for line in f if line.startswith(name + ":"))
