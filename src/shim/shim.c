@@ -67,7 +67,7 @@ static void settle_exit(Shim *s) {
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128 + SIGKILL;
                 n = asprintf(&text, "it did not end in time after it was asked to");
-        } else if (s->stopping && s->state == SHIM_STARTING) {
+        } else if (s->stopping && s->child_status == 125) { /* also between the report and the command's first instruction */
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128 + SIGTERM;
                 n = asprintf(&text, "it was stopped before it ran");
