@@ -16,7 +16,7 @@
  * carries the half-built root only at a place that the plan mounts its own proc over. */
 #define ROOT_PLACE "/proc"
 
-/* In the new root's own tmpfs, while it is built: what covers and files are cloned from. */
+/* In the new root's own tmpfs, while it is built: what covers and files are cloned from. What has no name cannot be mounted. */
 #define COVER_DIRECTORY ".bailey-cover-directory"
 #define COVER_FILE ".bailey-cover-file"
 #define CONTENT_FILE ".bailey-content"
@@ -24,7 +24,7 @@
 typedef struct NewRoot {
         int base; /* the tmpfs that everything is attached to */
         int top;  /* what is seen at "/": the base, or a bind mount over it */
-        bool has_cover_directory, has_cover_file;
+        int cover_directory, cover_file; /* an attached cover, which further ones are cloned from, -EBADF before the first */
         dev_t *own; /* the file systems made here: mount points are made in them, never in a tree of the host */
         size_t n_own;
 } NewRoot;
@@ -246,19 +246,24 @@ static int tmpfs_finish(NewRoot *root, const PlanStep *s) {
         return mount_setattr(fd, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0 ? -errno : 0;
 }
 
-static int cover_source(NewRoot *root, bool directory) {
-        if (directory && !root->has_cover_directory) {
-                if (mkdirat(root->base, COVER_DIRECTORY, 0) < 0)
+/* A detached mount of an empty thing without any permission. */
+static int cover_new(const NewRoot *root, bool directory) {
+        const char *name = directory ? COVER_DIRECTORY : COVER_FILE;
+
+        if (directory) {
+                if (mkdirat(root->base, name, 0) < 0)
                         return -errno;
-                root->has_cover_directory = true;
-        } else if (!directory && !root->has_cover_file) {
-                _cleanup_close_ int fd = openat(root->base, COVER_FILE, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
+        } else {
+                int fd = openat(root->base, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0);
                 if (fd < 0)
                         return -errno;
-                root->has_cover_file = true;
+                safe_close(fd);
         }
-        int tree = open_tree(root->base, directory ? COVER_DIRECTORY : COVER_FILE, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-        return tree < 0 ? -errno : tree;
+        _cleanup_close_ int tree = open_tree(root->base, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        if (tree < 0)
+                return -errno;
+        int r = tree_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, false);
+        return r < 0 ? r : TAKE_FD(tree);
 }
 
 static bool absent(int error) {
@@ -275,11 +280,18 @@ static int cover(NewRoot *root, int at, const char *path) {
                 return target;
         if (fstat(target, &st) < 0)
                 return -errno;
-        _cleanup_close_ int tree = cover_source(root, S_ISDIR(st.st_mode));
-        if (tree < 0)
-                return tree;
-        int r = tree_restrict(tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, false);
-        return r < 0 ? r : mount_attach(tree, target);
+
+        int *first = S_ISDIR(st.st_mode) ? &root->cover_directory : &root->cover_file;
+        if (*first < 0) {
+                _cleanup_close_ int made = cover_new(root, S_ISDIR(st.st_mode));
+                int r = made < 0 ? made : mount_attach(made, target);
+                if (r < 0)
+                        return r;
+                *first = TAKE_FD(made);
+                return 0;
+        }
+        _cleanup_close_ int tree = open_tree(*first, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+        return tree < 0 ? -errno : mount_attach(tree, target);
 }
 
 static int make_read_only(int at, const char *path) {
@@ -296,11 +308,11 @@ static int make_read_only(int at, const char *path) {
 }
 
 static int step_proc(NewRoot *root, const PlanStep *s) {
-        /* What speaks to the whole machine. Most of it is root's anyway; in a container where the caller is root, it is not. */
+        /* What speaks of and to the whole machine. The files that only root can read are not all here: each mount costs, and
+         * the payload is never root. */
         static const char *const read_only[] = {"sys", "sysrq-trigger", "irq", "bus", "fs"};
         static const char *const covered[] = {
-                "kcore", "keys", "key-users", "kallsyms", "timer_list", "sched_debug", "kmsg", "kpagecount", "kpageflags",
-                "kpagecgroup", "slabinfo", "vmallocinfo", "latency_stats", "acpi", "scsi",
+                "kcore", "keys", "key-users", "kallsyms", "timer_list", "sched_debug", "latency_stats", "acpi", "scsi",
         };
         static const Parameter none[] = {{}};
         int r;
@@ -436,9 +448,9 @@ static int root_new(NewRoot *root, Failure *f) {
 static int root_finish(NewRoot *root, Failure *f) {
         struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
 
-        if (root->has_cover_directory && unlinkat(root->base, COVER_DIRECTORY, AT_REMOVEDIR) < 0)
+        if (root->cover_directory >= 0 && unlinkat(root->base, COVER_DIRECTORY, AT_REMOVEDIR) < 0)
                 return failure_set(f, STAGE_ROOT, errno, COVER_DIRECTORY);
-        if (root->has_cover_file && unlinkat(root->base, COVER_FILE, 0) < 0)
+        if (root->cover_file >= 0 && unlinkat(root->base, COVER_FILE, 0) < 0)
                 return failure_set(f, STAGE_ROOT, errno, COVER_FILE);
         if (mount_setattr(root->base, "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) < 0)
                 return failure_set(f, STAGE_ROOT, errno, "read-only");
@@ -459,7 +471,7 @@ static int root_enter(const NewRoot *root, Failure *f) {
 }
 
 int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
-        NewRoot root = {.base = -EBADF, .top = -EBADF};
+        NewRoot root = {.base = -EBADF, .top = -EBADF, .cover_directory = -EBADF, .cover_file = -EBADF};
         mode_t mask = umask(0);
         int r;
 
@@ -488,5 +500,7 @@ int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
                 safe_close(root.top);
         safe_close(root.base);
         free(root.own);
+        safe_close(root.cover_directory);
+        safe_close(root.cover_file);
         return r;
 }
