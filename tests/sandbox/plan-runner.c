@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,7 +154,7 @@ int main(int argc, char *argv[]) {
         };
         const char *result_path = NULL;
         RunResult result;
-        int i = 1;
+        int i = 1, drop = 0;
 
         log_setup("bailey", LOG_LEVEL_INFO);
         for (; i < argc && startswith(argv[i], "--"); i++) {
@@ -174,6 +175,8 @@ int main(int argc, char *argv[]) {
                         options.report = fd_option(value);
                 else if (streq(argv[i], "--console"))
                         options.console_socket = fd_option(value);
+                else if (streq(argv[i], "--drop"))
+                        drop = fd_option(value);
                 else if (streq(argv[i], "--result"))
                         result_path = value;
                 else
@@ -195,6 +198,11 @@ int main(int argc, char *argv[]) {
                         bad("memory", *p);
         plan.executable = strdup(plan.executable);
         plan.argv = copy;
+
+        /* As bailey does when root calls it: this process is not dumpable afterwards. */
+        if (drop > 0 && (setgroups(0, NULL) < 0 || setresgid((gid_t) drop, (gid_t) drop, (gid_t) drop) < 0 ||
+                         setresuid((uid_t) drop, (uid_t) drop, (uid_t) drop) < 0))
+                bad("dropping root", strerror(errno));
 
         int r = enter_run(&plan, &options, &result);
         if (r < 0)
