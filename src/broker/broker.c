@@ -9,6 +9,7 @@
 #include "broker/acceptor.h"
 #include "broker/broker.h"
 #include "broker/control.h"
+#include "broker/exchange.h"
 #include "broker/grants.h"
 #include "broker/handover.h"
 #include "broker/limits.h"
@@ -98,6 +99,8 @@ Broker *broker_free(Broker *b) {
         free_connections(b, true);
         handover_free(b->handover);
         control_free(b->control);
+        if (b->setup)
+                exchange_forget_upstreams(b);
         resolver_free(b->resolver);
         grants_free(b->grants);
         receipts_free(b->receipts);
@@ -193,5 +196,7 @@ void broker_close(Broker *b) {
         b->acceptor = acceptor_free(b->acceptor);
         b->handover = handover_free(b->handover);
         free_connections(b, false);
+        if (b->setup)
+                exchange_forget_upstreams(b);
         log_info("session %s: closed; %zu tunnels stay open", b->setup ? b->setup->session : "-", b->n_tunnels);
 }

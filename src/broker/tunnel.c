@@ -246,7 +246,10 @@ static int on_idle(sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
 static int watch(Tunnel *t) {
         sd_event *event = t->connection->broker->event;
 
-        t->client_events = t->upstream_events = EPOLLIN | EPOLLOUT;
+        t->up.wants_room = t->up.size > 0;
+        t->down.wants_room = t->down.size > 0;
+        t->client_events = events_for(&t->up, &t->down);
+        t->upstream_events = events_for(&t->down, &t->up);
         int r = sd_event_add_io(event, &t->client_io, t->connection->fd, t->client_events, on_io, t);
         if (r >= 0)
                 r = sd_event_add_io(event, &t->upstream_io, t->upstream, t->upstream_events, on_io, t);

@@ -125,6 +125,21 @@ static void test_early_bytes(void) {
         end();
 }
 
+static void test_first_words(void) {
+        char text[8] = {};
+
+        /* Nobody sends anything more, and either side may become ready first. */
+        for (unsigned i = 0; i < 50; i++) {
+                begin("hello");
+                CHECK_INT(take(upstream, text, 5), 5);
+                take_established();
+                end();
+                begin("");
+                take_established();
+                end();
+        }
+}
+
 static void test_half_close(void) {
         static char data[1 << 20];
         char text[16] = {};
@@ -374,6 +389,7 @@ static void test_idle_holds_no_pipe(void) {
 
 int main(void) {
         RUN(test_early_bytes, "C149: bytes behind the CONNECT head go into the tunnel unchanged, and first");
+        RUN(test_first_words, "C149: the 200 and the early bytes leave without waiting for more");
         RUN(test_half_close, "C155: an answer that comes after the client's end of file arrives whole");
         RUN(test_half_close_mirrored, "C155: the same the other way round");
         RUN(test_reset, "C155: a reset is passed on as one");
