@@ -148,6 +148,11 @@ static int make_basic(const Secret *credential, Secret **ret) {
         return r;
 }
 
+static void on_receipts_failed(void *userdata) {
+        Broker *b = userdata;
+        control_note_receipt_failed(b->control);
+}
+
 int broker_configure(Broker *b, Setup *setup) {
         _cleanup_(secret_freep) Secret *basic = NULL;
 
@@ -159,6 +164,8 @@ int broker_configure(Broker *b, Setup *setup) {
         if (setup->spool < 0)
                 log_warning("session %s: no spool was given: receipts are not kept", setup->session);
         r = receipts_new(setup->session, TAKE_FD(setup->spool), &b->receipts);
+        if (r >= 0)
+                r = receipts_watch(b->receipts, b->event, on_receipts_failed, b);
         if (r < 0)
                 return r;
         b->basic = TAKE_PTR(basic);

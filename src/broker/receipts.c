@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <pthread.h>
 #include <signal.h>
-#include <sys/stat.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,6 +28,10 @@ struct Receipts {
         SpoolFile file; /* the writer's alone, once its thread runs */
         pthread_t thread;
         bool running;
+        int failed; /* an eventfd, from the writer to the loop */
+        sd_event_source *failed_io;
+        void (*failed_handler)(void *userdata);
+        void *failed_userdata;
 
         pthread_mutex_t lock; /* guards all that follows */
         pthread_cond_t wake;  /* for the writer */
@@ -100,6 +105,8 @@ static void writer_complain(Receipts *r, Writer *w, int error, uint64_t lost, si
         w->lost_said = lost;
         log_error_errno(error, "session %s: receipts cannot be written: %m; %zu waiting, %llu lost; calls go on", r->session, waiting,
                         (unsigned long long) lost);
+        /* Full only when nobody watches. */
+        (void) !write(r->failed, &(uint64_t) {1}, sizeof(uint64_t));
 }
 
 static void log_denied(const Receipts *r, uint64_t n) {
@@ -200,7 +207,7 @@ int receipts_new(const char *session, int fd, Receipts **ret) {
         if (!r)
                 return -ENOMEM;
         r->session = session;
-        r->file.fd = -EBADF;
+        r->file.fd = r->failed = -EBADF;
         (void) pthread_mutex_init(&r->lock, NULL);
         (void) pthread_condattr_init(&monotonic);
         (void) pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -208,11 +215,10 @@ int receipts_new(const char *session, int fd, Receipts **ret) {
         (void) pthread_cond_init(&r->answer, &monotonic);
         (void) pthread_condattr_destroy(&monotonic);
 
-        if (spool < 0)
-                log_warning("session %s: no spool was given: receipts of provider calls are not kept", session);
-        else {
+        if (spool >= 0) {
                 spool_file_init(&r->file, TAKE_FD(spool));
-                int e = start_thread(r);
+                r->failed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+                int e = r->failed < 0 ? negative_errno() : start_thread(r);
                 if (e < 0) {
                         receipts_free(r);
                         return e;
@@ -232,12 +238,29 @@ Receipts *receipts_free(Receipts *r) {
                 pthread_mutex_unlock(&r->lock);
                 (void) pthread_join(r->thread, NULL);
         }
+        sd_event_source_disable_unref(r->failed_io);
+        r->failed = safe_close(r->failed);
         r->file.fd = safe_close(r->file.fd);
         spool_batch_done(&r->pending);
         (void) pthread_cond_destroy(&r->wake);
         (void) pthread_cond_destroy(&r->answer);
         (void) pthread_mutex_destroy(&r->lock);
         return mfree(r);
+}
+
+static int on_failed(_unused_ sd_event_source *source, int fd, _unused_ uint32_t events, void *userdata) {
+        Receipts *r = userdata;
+        uint64_t n;
+
+        if (read(fd, &n, sizeof(n)) == sizeof(n))
+                r->failed_handler(r->failed_userdata);
+        return 0;
+}
+
+int receipts_watch(Receipts *r, sd_event *event, void (*handler)(void *userdata), void *userdata) {
+        r->failed_handler = handler;
+        r->failed_userdata = userdata;
+        return r->failed < 0 ? 0 : sd_event_add_io(event, &r->failed_io, r->failed, EPOLLIN, on_failed, r);
 }
 
 /* With the lock held: false when this denial is only counted. */

@@ -151,10 +151,12 @@ static const char *spool_record(const Spool *s, size_t n, SpoolKind *ret_kind) {
 
 static size_t spool_count(const Spool *s) {
         SpoolKind kind;
-        size_t n = 0;
+        const char *payload;
+        size_t size, n = 0;
 
-        while (spool_record(s, n, &kind))
-                n++;
+        (void) spool_record(s, SIZE_MAX, &kind);
+        for (size_t at = 0; at < s->size; n++)
+                at += (size_t) spool_decode((const uint8_t *) s->data + at, s->size - at, &kind, &payload, &size);
         return n;
 }
 
