@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bailey/guard.h"
 #include "basic/path.h"
@@ -249,14 +251,16 @@ int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
         return check_home(p, findings);
 }
 
-/* Adds a path to cover when it exists, lies in something granted and is not covered with something above it. */
-static int add_cover(const Policy *p, const char *path, char ***list) {
+/* Adds a path to cover when it exists and lies in something granted. Each cover costs every start a mount, so what the account
+ * cannot read anyway is left alone where reading is all that matters. */
+static int add_cover(const Policy *p, const char *path, bool always, char ***list) {
         ResolvedPath to = {};
 
         int r = path_resolve(path, &to);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        if (to.error == 0 && policy_rights_at(p, to.real) && !strv_contains(*list, to.real))
+        if (to.error == 0 && (always || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0) && policy_rights_at(p, to.real) &&
+            !strv_contains(*list, to.real))
                 r = strv_extend(list, to.real);
         resolved_path_done(&to);
         return r;
@@ -271,7 +275,7 @@ static int add_host_keys(const Policy *p, char ***list) {
         for (const struct dirent *e; r >= 0 && (e = readdir(d));)
                 if (startswith(e->d_name, "ssh_host_") && endswith(e->d_name, "_key")) {
                         _cleanup_free_ char *path = NULL;
-                        r = asprintf(&path, "/etc/ssh/%s", e->d_name) < 0 ? -ENOMEM : add_cover(p, path, list);
+                        r = asprintf(&path, "/etc/ssh/%s", e->d_name) < 0 ? -ENOMEM : add_cover(p, path, false, list);
                 }
         closedir(d);
         return r;
@@ -286,11 +290,11 @@ int guard_covers(const Policy *p, char ***ret) {
         int r = add_host_keys(p, &list);
 
         for (size_t i = 0; i < ELEMENTSOF(secrets) && r >= 0; i++)
-                r = add_cover(p, secrets[i], &list);
+                r = add_cover(p, secrets[i], false, &list);
         for (size_t i = 0; i < ELEMENTSOF(sockets) && r >= 0; i++)
-                r = add_cover(p, sockets[i], &list);
+                r = add_cover(p, sockets[i], true, &list);
         if (r >= 0)
-                r = add_cover(p, p->state_directory, &list);
+                r = add_cover(p, p->state_directory, true, &list);
         if (r < 0)
                 return r;
         if (list)

@@ -9,6 +9,6 @@
  * session could have planted, things that are not there. Errors and warnings name file, line and path. */
 int guard_check(const Policy *p, Layer *const *layers, Findings *findings);
 
-/* Real paths that exist within what p grants and are covered all the same: password hashes, host keys, daemons' sockets,
- * other programs' homes. */
+/* Real paths that exist within what p grants and are covered all the same: daemons' sockets, other programs' homes, and of
+ * password hashes and host keys those that the account could read. */
 int guard_covers(const Policy *p, char ***ret);

@@ -25,7 +25,35 @@ typedef struct NewRoot {
         int base; /* the tmpfs that everything is attached to */
         int top;  /* what is seen at "/": the base, or a bind mount over it */
         bool has_cover_directory, has_cover_file;
+        dev_t *own; /* the file systems made here: mount points are made in them, never in a tree of the host */
+        size_t n_own;
 } NewRoot;
+
+static int own_add(NewRoot *root, int mount) {
+        struct stat st;
+
+        if (fstat(mount, &st) < 0)
+                return -errno;
+        dev_t *grown = reallocarray(root->own, root->n_own + 1, sizeof(dev_t));
+        if (!grown)
+                return -ENOMEM;
+        root->own = grown;
+        root->own[root->n_own++] = st.st_dev;
+        return 0;
+}
+
+/* 0 when something may be made in that directory; -ENOENT, as if nobody had thought of it, in a tree of the host: whatever was
+ * there when the policy was resolved is gone. */
+static int own_check(const NewRoot *root, int directory) {
+        struct stat st;
+
+        if (fstat(directory, &st) < 0)
+                return -errno;
+        for (size_t i = 0; i < root->n_own; i++)
+                if (root->own[i] == st.st_dev)
+                        return 0;
+        return -ENOENT;
+}
 
 /* Opens a path below the new root. No link of a bound tree is followed: a link in the way is an error, never a way out. */
 static int open_beneath(int root, const char *path, int flags) {
@@ -38,12 +66,12 @@ static int open_beneath(int root, const char *path, int flags) {
 }
 
 /* Opens the directory `path`, made with its missing parents where they are missing. */
-static int open_directory(int root, const char *path) {
-        int fd = open_beneath(root, path, O_PATH | O_DIRECTORY);
+static int open_directory(const NewRoot *root, const char *path) {
+        int fd = open_beneath(root->top, path, O_PATH | O_DIRECTORY);
         if (fd != -ENOENT)
                 return fd;
 
-        _cleanup_close_ int at = open_beneath(root, "/", O_PATH | O_DIRECTORY);
+        _cleanup_close_ int at = open_beneath(root->top, "/", O_PATH | O_DIRECTORY);
         if (at < 0)
                 return at;
         for (const char *p = path + 1; *p;) {
@@ -58,6 +86,9 @@ static int open_directory(int root, const char *path) {
 
                 int next = open_beneath(at, name, O_PATH | O_DIRECTORY);
                 if (next == -ENOENT) {
+                        int r = own_check(root, at);
+                        if (r < 0)
+                                return r;
                         if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
                                 return -errno;
                         next = open_beneath(at, name, O_PATH | O_DIRECTORY);
@@ -71,7 +102,7 @@ static int open_directory(int root, const char *path) {
 }
 
 /* Splits a collapsed path other than "/" and opens (makes) the directory part. *ret_name points into path. */
-static int open_parent(int root, const char *path, const char **ret_name) {
+static int open_parent(const NewRoot *root, const char *path, const char **ret_name) {
         char parent[PATH_MAX];
         const char *slash = strrchr(path, '/');
 
@@ -93,18 +124,19 @@ static int open_parent(int root, const char *path, const char **ret_name) {
 }
 
 /* Opens the place to mount at, made when it is missing. */
-static int open_target(int root, const char *path, bool directory) {
+static int open_target(const NewRoot *root, const char *path, bool directory) {
         const char *name;
 
-        int fd = open_beneath(root, path, O_PATH);
+        int fd = open_beneath(root->top, path, O_PATH);
         if (fd != -ENOENT)
                 return fd;
         if (directory)
                 return open_directory(root, path);
 
         _cleanup_close_ int parent = open_parent(root, path, &name);
-        if (parent < 0)
-                return parent;
+        int r = parent < 0 ? parent : own_check(root, parent);
+        if (r < 0)
+                return r;
         int made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
         if (made < 0)
                 return -errno;
@@ -145,7 +177,7 @@ static int filesystem_new(const char *type, const Parameter *parameters, uint64_
 }
 
 static int mount_at(NewRoot *root, int tree, const char *path, bool directory) {
-        _cleanup_close_ int target = open_target(root->top, path, directory);
+        _cleanup_close_ int target = open_target(root, path, directory);
         return target < 0 ? target : mount_attach(tree, target);
 }
 
@@ -195,7 +227,12 @@ static int step_tmpfs(NewRoot *root, const PlanStep *s) {
                 parameters[1] = (Parameter) {"size", size};
         }
         /* One that is not writable holds mount points all the same: tmpfs_finish() closes it when they are made. */
-        return step_filesystem(root, s, "tmpfs", parameters, (step_attributes(s) & ~(uint64_t) MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NODEV);
+        _cleanup_close_ int tree = filesystem_new("tmpfs", parameters,
+                                                  (step_attributes(s) & ~(uint64_t) MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NODEV);
+        if (tree < 0)
+                return tree;
+        int r = own_add(root, tree);
+        return r < 0 ? r : mount_at(root, tree, s->target, true);
 }
 
 static int tmpfs_finish(NewRoot *root, const PlanStep *s) {
@@ -324,14 +361,14 @@ static int step_file(NewRoot *root, const PlanStep *s) {
 static int step_symlink(NewRoot *root, const PlanStep *s) {
         const char *name;
 
-        _cleanup_close_ int parent = open_parent(root->top, s->target, &name);
+        _cleanup_close_ int parent = open_parent(root, s->target, &name);
         if (parent < 0)
                 return parent;
         return symlinkat(s->source, parent, name) < 0 ? -errno : 0;
 }
 
 static int step_directory(NewRoot *root, const PlanStep *s) {
-        int fd = open_directory(root->top, s->target);
+        int fd = open_directory(root, s->target);
         if (fd < 0)
                 return fd;
         safe_close(fd);
@@ -388,6 +425,9 @@ static int root_new(NewRoot *root, Failure *f) {
         if (fd < 0)
                 return failure_set(f, STAGE_ROOT, fd, "tmpfs");
         root->base = root->top = fd;
+        int r = own_add(root, fd);
+        if (r < 0)
+                return failure_set(f, STAGE_ROOT, r, "tmpfs");
         if (move_mount(fd, "", AT_FDCWD, ROOT_PLACE, MOVE_MOUNT_F_EMPTY_PATH) < 0)
                 return failure_set(f, STAGE_ROOT, errno, "over " ROOT_PLACE);
         return 0;
@@ -447,5 +487,6 @@ int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
         if (root.top != root.base)
                 safe_close(root.top);
         safe_close(root.base);
+        free(root.own);
         return r;
 }

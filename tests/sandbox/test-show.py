@@ -1,0 +1,324 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""bailey show, and every bad input of bailey run: it is named, and nothing runs."""
+
+import json
+import os
+import socket
+import subprocess
+
+from bailey import NOT_EXECUTABLE, NOT_FOUND, NOT_RUN, Run, check, main
+
+SHOWN = """\
+profile base: untrusted
+config layers: (none)
+
+filesystem:
+  r-x /bin
+  r-- /etc
+  r-x /lib
+  r-x /lib64
+  r-- /proc
+  r-x /sbin
+  r-- /sys
+  r-x {root}/real/programs/program
+  r-x /usr
+network:
+  egress: DenyAll
+  bind_ports: []
+  mode: isolated (own namespace, loopback only, no route off the host)
+devices:
+  rw- /dev/full
+  rw- /dev/null
+  r-- /dev/random
+  rw- /dev/tty
+  r-- /dev/urandom
+  r-- /dev/zero
+resources: ResourceLimits {{ memory_bytes: None, pids_max: None, cpu_percent: None, tmp_bytes: None, shm_bytes: None }}
+home: {root}/real/.local/share/bailey/program/home
+  (private; the real home is not granted)
+environment:
+  HOME={root}/real/.local/share/bailey/program/home  (base)
+  LANG=C.UTF-8  (base)
+  LOGNAME={name}  (base)
+  PATH=/usr/local/bin:/usr/bin:/bin  (base)
+  SHELL=/bin/sh  (base)
+  TERM=vt100  (base)
+  TMPDIR=/tmp  (base)
+  USER={name}  (base)
+  BAILEY_SANDBOX=1  (base)
+  BAILEY_SANDBOX_NET=none  (base)
+"""
+
+
+def program(w):
+    """A target that leaves a mark, in its own granted directory, when it runs."""
+    w.mkdir("real/programs")
+    return w.write("real/programs/program", f"#!/bin/sh\necho ran\n: > {w.path('W/mark')}\n", 0o755)
+
+
+def account_name(w):
+    import pwd
+    try:
+        return pwd.getpwuid(w.uid).pw_name
+    except KeyError:
+        return "user"
+
+
+def show_exact(w):
+    program(w)
+    environment = {k: v for k, v in w.environment.items() if k != "XDG_DATA_HOME"}
+    r = w.call("show", "./program", cwd=w.path("real/programs"), environment=environment)
+    check(r.status == 0 and r.err == "", r)
+    expected = SHOWN.format(root=w.root, name=account_name(w))
+    check(r.out == expected, f"{r.out}\n--- is not ---\n{expected}")
+    check(not os.path.exists(w.path("W/mark")), "the target ran")
+    check(not os.path.exists(w.path("real/.local")), "show made something")
+
+
+def show_file(w):
+    target = program(w)
+    w.mkdir("W/data")
+    w.policy('[filesystem]\nread = ["."]\nwrite = ["./data"]\ndeny = ["./secret"]\n'
+             '[env]\nset = { CI = "a\\nb" }\n[resources]\nmemory = "64m"\npids_max = 9\ntmp_size = 5\n')
+    w.mkdir("W/secret")
+    r = w.call("show", "--config", "W/policy.toml", target, cwd=w.root)
+    check(r.status == 0, r)
+    lines = r.out.splitlines()
+    check(lines[1:3] == ["config layers:", f"  {w.work}/policy.toml"], r)
+    for line in (f"  r-- {w.work}", f"  rw- {w.work}/data", f"  --- {w.work}/secret",
+                 f"  CI=a\\nb  ({w.work}/policy.toml)",
+                 "resources: ResourceLimits { memory_bytes: Some(67108864), pids_max: Some(9), cpu_percent: None, "
+                 "tmp_bytes: Some(5), shm_bytes: None }"):
+        check(line in lines, f"{line}\nis not in\n{r}")
+
+
+def show_json(w):
+    target = program(w)
+    r = w.call("show", "--json", target)
+    check(r.status == 0 and r.out.count("\n") == 1, r)
+    shown = json.loads(r.out)
+    check(shown["network"]["mode"] == "isolated" and shown["resources"]["memory_bytes"] is None, shown)
+    check({"path": "/etc", "resolved": "/etc", "rights": "r--", "exists": True} in shown["filesystem"], shown)
+
+
+def show_plan(w):
+    target = program(w)
+    first = w.call("show", "--plan", target)
+    second = w.call("show", "--plan", target)
+    check(first.status == 0 and first.out == second.out, first)
+    check(f"bind      r-x {target}\n" in first.out and f"execute   {target}\n" in first.out, first)
+    check(f"directory     {w.work}\n" in first.out, first)
+
+
+# (policy, pieces of stderr; {f} is the file)
+BAD_FILES = [
+    ("[filesystm]\n", ["{f}:1:2: filesystm: unknown table", '"filesystem"']),
+    ('[filesystem]\ndenny = ["x"]\n', ["{f}:2:1: filesystem.denny: unknown key", '"deny"']),
+    ("[filesystem]\nRead = []\n", ["{f}:2:1: filesystem.Read: unknown key", '"read"']),
+    ("[resources]\nread = []\n", ["{f}:2:1: resources.read: unknown key", "[filesystem]"]),
+    ('[resources]\nmemory = "64 M"\n', ["{f}:2:1: resources.memory:", '"64 M"']),
+    ("[filesystem]\nread = []\nread = []\n", ["{f}:3:"]),
+    ('[filesystem]\nread = "."\n', ["{f}:2:1: filesystem.read: wants a list, not a string"]),
+    ('[filesystem]\nread = ["../up"]\n', ["{f}:2:9: filesystem.read:", "leaves the file's directory"]),
+    ('[filesystem]\nread = ["x"]\ndeny = ["x"]\n', ["{f}:3:9: filesystem.deny:", "line 2", "line 3"]),
+    ('[filesystem]\nread = ["~"]\n', ["{f}:2:9: filesystem.read:", "not supported"]),
+    ('[filesystem]\nread = ["${HOME}"]\n', ["{f}:2:9: filesystem.read:", "not supported"]),
+    ('[network]\negress = "some"\n', ["{f}:2:1: network.egress:"]),
+    ("[env]\npass = 1\n", ["{f}:2:1: env.pass: wants a list, not an integer"]),
+    ("[filesystem\n", ["{f}:1:"]),
+    ('[filesystem]\nread = ["/run/user"]\n', ["{f}:2: /run/user", "always covered"]),
+    ('[filesystem]\nwrite = ["/proc"]\n', ["{f}:2: /proc", "bailey itself"]),
+    ("a = 1\n[b]\n[env]\nc = 1\n", ["{f}:1:1: a:", "{f}:2:2: b:", "{f}:4:1: env.c:"]),
+]
+
+
+def bad_files(w):
+    target = program(w)
+    for text, pieces in BAD_FILES:
+        f = w.policy(text)
+        for verb in ("run", "show"):
+            r = w.call(verb, "--config", f, target)
+            check(r.status == NOT_RUN and r.out == "", f"{text}{r}")
+            for piece in pieces:
+                check(piece.format(f=f) in r.err, f"{text}lacks {piece}\n{r}")
+            check(all(line.startswith("bailey: ") for line in r.err.splitlines()), r)
+    r = w.call("run", "--config", w.path("none.toml"), target)
+    check(r.status == NOT_RUN and "none.toml: the policy cannot be read: No such file" in r.err, r)
+    check(not os.path.exists(w.path("W/mark")), "the target ran")
+
+
+def network_refused(w):
+    target = program(w)
+    for text in ('egress = "allow"', 'egress_allow = ["example.com:443"]', "bind_ports = [8080]"):
+        f = w.policy(f"[network]\n{text}\n")
+        r = w.call("run", "--config", f, target)
+        check(r.status == NOT_RUN and "this version confines only denied egress" in r.err and r.out == "", r)
+        r = w.call("show", "--config", f, target)
+        check(r.status == 0 and "  mode: refused (" in r.out, r)
+
+
+BAD_COMMANDS = [
+    ([], "a verb is missing"),
+    (["rnu", "true"], 'did you mean "run"?'),
+    (["shwo"], 'did you mean "show"?'),
+    (["true"], "is not a verb"),
+    (["run"], "wants a TARGET"),
+    (["run", "--"], "wants a TARGET"),
+    (["run", "--strct", "true"], "did you mean --strict?"),
+    (["run", "--plan", "true"], "no such option"),
+    (["show", "--strict", "true"], "no such option"),
+    (["run", "--strict=yes", "true"], "takes no value"),
+    (["run", "--config"], "wants FILE"),
+    (["run", "--config", "", "true"], "not an empty word"),
+    (["run", "--strict", "--accept-gap", "landlok", "true"], 'did you mean "landlock"?'),
+    (["run", "--accept-gap", "landlock", "true"], "without --strict"),
+    (["run", "--env-fd", "x", "true"], "number of an open file descriptor"),
+    (["run", "--env-fd", "1", "true"], "above 2"),
+    (["run", "--env-fd", "77", "true"], "is not open"),
+    (["run", "--listen", "127.0.0.1:3128", "true"], "given together"),
+    (["run", "--listen", "10.0.0.1:3128", "true"], "127.0.0.1:PORT"),
+    (["run", "--broker-socket", "/x", "true"], "given together"),
+    (["run", "--user", "no-such-account", "true"], "there is no such account"),
+    (["show", "true", "more"], "without arguments"),
+    (["run", "--home", "/proc/self", "true"], "/proc/self"),
+]
+
+
+def bad_commands(w):
+    for args, piece in BAD_COMMANDS:
+        r = w.call(*args)
+        check(r.status == NOT_RUN and piece in r.err and r.out == "", f"{args}\n{r}")
+
+
+def help_and_version(w):
+    r = w.call("--help")
+    check(r.status == 0 and "--broker-token-fd N" in r.out and r.err == "", r)
+    check(w.call("run", "--help").out == r.out, "run --help differs")
+    r = w.call("--version")
+    check(r.status == 0 and r.out.startswith("bailey "), r)
+
+
+def exit_codes(w):
+    w.write("W/plain", "", 0o644)
+    w.mkdir("W/dir")
+    for args, status in ((["nosuchprogram"], NOT_FOUND), (["./none"], NOT_FOUND), (["./plain"], NOT_EXECUTABLE),
+                         (["./dir"], NOT_EXECUTABLE), ([""], NOT_FOUND)):
+        for verb in ("run", "show"):
+            r = w.call(verb, *args)
+            check(r.status == status and r.out == "" and r.err, f"{args}\n{r}")
+
+
+def path_is_absolute_only(w):
+    w.write("W/true", "#!/bin/sh\necho hijacked\n", 0o755)
+    r = w.call("show", "true", environment=dict(w.environment, PATH=".::/usr/bin"))
+    check(r.status == 0 and "  r-x /usr/bin/true\n" in r.out, r)
+
+
+def broker_missing(w):
+    target = program(w)
+    read, write = os.pipe()
+    os.write(write, b"0" * 64)
+    os.close(write)
+    for path in (w.path("none.sock"), w.path("x" * 60 + "/" + "y" * 60)):
+        r = w.call("run", "--broker-socket", path, "--broker-token-fd", str(read), "--listen", "127.0.0.1:3128", target,
+                   pass_fds=[read])
+        check(r.status == NOT_RUN and f"Failed to connect to the broker at {path}" in r.err and "nothing was run" in r.err, r)
+    # A stream socket is no broker.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as s:
+        s.bind(w.path("stream.sock"))
+        w.own(w.path("stream.sock"))
+        s.listen()
+        r = w.call("run", "--broker-socket", w.path("stream.sock"), "--broker-token-fd", str(read), "--listen", "127.0.0.1:3128",
+                   target, pass_fds=[read])
+        check(r.status == NOT_RUN and "Failed to connect to the broker" in r.err, r)
+    os.close(read)
+    check(not os.path.exists(w.path("W/mark")), "the target ran")
+
+
+def env_fd_refused(w):
+    target = program(w)
+    for data, seal in ((b"A=1\0", False), (b"A=SECRET", True), (b"SECRET\0", True)):
+        fd = os.memfd_create("env", os.MFD_ALLOW_SEALING)
+        os.write(fd, data)
+        if seal:
+            import fcntl
+            fcntl.fcntl(fd, 1033, 0x2 | 0x4 | 0x8)  # F_ADD_SEALS: shrink, grow, write
+        r = w.call("run", "--env-fd", str(fd), target, pass_fds=[fd])
+        check(r.status == NOT_RUN and "--env-fd" in r.err and "SECRET" not in r.err and r.out == "", r)
+        os.close(fd)
+
+
+def root_needs_account(w):
+    if not w.as_root:
+        return "not root"
+    os.chown(w.work, 0, 0)
+    target = program(w)
+    r = w.call("show", target, root=True)
+    check(r.status == NOT_RUN and "uid 0 never runs a command" in r.err, r)
+    r = w.call("show", "--user", "root", target, root=True)
+    check(r.status == NOT_RUN and "uid 0 never runs a command" in r.err, r)
+    r = w.call("show", "--user", "0", target, root=True)
+    check(r.status == NOT_RUN and "uid 0 never runs a command" in r.err, r)
+    r = w.call("show", target, root=True, environment=dict(w.environment, SUDO_UID="0"))
+    check(r.status == NOT_RUN, r)
+    r = w.call("run", "--home", w.path("real/h"), "id", "-u", root=True, environment=dict(w.environment, SUDO_UID=str(w.uid)))
+    check(r.status == 0 and r.out == f"{w.uid}\n", r)
+    r = w.call("run", "--user", str(w.uid), "--home", w.path("real/h"), "id", "-u", root=True)
+    check(r.status == 0 and r.out == f"{w.uid}\n", r)
+    os.chown(w.work, w.uid, w.gid)
+    r = w.call("run", "--home", w.path("real/h"), "sh", "-c", "id -u; id -g; id -G", root=True)
+    check(r.status == 0 and r.out == f"{w.uid}\n{w.gid}\n{w.gid}\n", r)
+
+
+def root_reads_nothing_first(w):
+    """The policy is read with the account's rights: a file of root's alone is not read."""
+    if not w.as_root:
+        return "not root"
+    target = program(w)
+    f = w.policy("[nonsense]\n")
+    os.chown(f, 0, 0)
+    os.chmod(f, 0o600)
+    r = w.call("show", "--config", f, target, root=True)
+    check(r.status == NOT_RUN and "Permission denied" in r.err and "nonsense" not in r.err, r)
+
+
+def root_without_capabilities(w):
+    target = program(w)
+    if w.as_root:
+        command = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+        account = {}
+    else:
+        command = ["unshare", "-Ur"]
+        account = {}
+    r = Run(subprocess.run([*command, w.bailey, "run", "--user", "nobody", target], cwd=w.work, env=w.environment,
+                           stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50, **account))
+    check(r.status == NOT_RUN and "cannot become uid" in r.err and "CAP_SETUID" in r.err and r.out == "", r)
+
+
+def not_another_account(w):
+    target = program(w)
+    r = w.call("show", "--user", "root", target)
+    check(r.status == NOT_RUN and "only root" in r.err, r)
+    r = w.call("show", "--user", str(w.uid), target)
+    check(r.status == 0, r)
+
+
+main([
+    ("Q001 Q002 Q003 Q004 Q005 Q006 Q007 Q008: show prints the policy in the documented form and runs nothing", show_exact),
+    ("Q006 Q008: a file's rules, limits and variables are shown with their layer", show_file),
+    ("show --json is one object", show_json),
+    ("Q025: show --plan is stable", show_plan),
+    ("C100 C107 T022: a bad policy file is named with file, line and key; nothing runs", bad_files),
+    ("N003: allowed egress and bound ports are refused, never treated as denied", network_refused),
+    ("a bad command line is an error that says what is meant", bad_commands),
+    ("--help and --version", help_and_version),
+    ("126 and 127 as env(1) gives them", exit_codes),
+    ("C103: a program is not taken from the working directory by accident", path_is_absolute_only),
+    ("a broker that is not there: nothing runs", broker_missing),
+    ("C058: --env-fd that can change or is malformed is refused, without its text", env_fd_refused),
+    ("uid 0 runs nothing: --user, SUDO_UID, the directory's owner, or a refusal", root_needs_account),
+    ("uid 0 is given up before the policy is read", root_reads_nothing_first),
+    ("C006: uid 0 without capabilities is told why", root_without_capabilities),
+    ("only root chooses another account", not_another_account),
+])
