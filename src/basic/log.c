@@ -20,7 +20,7 @@ void log_set_max_level(LogLevel max) {
         max_level = max;
 }
 
-static void log_valist(LogLevel level, const char *format, va_list ap) {
+_printf_(2, 0) static void log_valist(LogLevel level, const char *format, va_list ap) {
         /* The field's syslog priorities, in the order of LogLevel. */
         static const char *const priority[_LOG_LEVEL_MAX] = {"<3>", "<4>", "<6>", "<7>"};
         static const char *const word[_LOG_LEVEL_MAX] = {"", "warning: ", "", ""};

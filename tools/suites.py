@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Builds the tree in several ways, runs its tests in each, and counts every case from meson's own logs."""
+
+import argparse
+import dataclasses
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+BUILDS = TOP / "build-check"
+LOG_TAIL_LINES = 40
+
+TAP_RESULT = re.compile(r"^(not )?ok\b(?:\s+\d+)?(?:\s+-)?\s*(.*)$")
+TAP_DIRECTIVE = re.compile(r"^(.*?)\s*#\s*(SKIP|TO[D]O)\S*\s*(.*)$", re.IGNORECASE)
+TAP_PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*SKIP\S*\s*(.*))?$", re.IGNORECASE)
+
+
+@dataclasses.dataclass
+class Run:
+    """One way to build, and the suites to run in it (None: all; style is about the text, so one run of it is enough)."""
+    name: str
+    options: list
+    environment: dict = dataclasses.field(default_factory=dict)
+    suites: list = None
+    without: list = dataclasses.field(default_factory=list)
+
+
+RUNS = [
+    Run("gcc", ["-Dwerror=true"], {"CC": "gcc", "CXX": "g++"}),
+    Run("clang", ["-Dwerror=true"], {"CC": "clang", "CXX": "clang++"}, suites=["unit", "fuzz"]),
+    # Sanitized code confuses the compiler's own flow analysis: its warnings are not errors here.
+    Run("sanitizers", ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug", "-Doptimization=1"],
+        {"CC": "gcc", "CXX": "g++", "ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
+         "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1"}, without=["style"]),
+]
+
+
+@dataclasses.dataclass
+class Case:
+    """One counted result. outcome: passed, failed, skipped."""
+    name: str
+    outcome: str
+    reason: str = ""
+
+
+class Skips:
+    """The list of what may be skipped (allow) or is not run at all (exclude), each with its reason: tests/skips."""
+
+    def __init__(self, text):
+        self.rules = []
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            rule, separator, reason = line.partition(" -- ")
+            words = rule.split(None, 2)
+            if not separator or not reason.strip() or len(words) != 3 or words[0] not in ("allow", "exclude"):
+                raise ValueError(f"tests/skips:{number}: expected 'allow|exclude RUN PATTERN -- REASON'")
+            self.rules.append((words[0], words[1], words[2].strip(), reason.strip()))
+
+    def find(self, kind, run, name):
+        """The reason of the first rule of this kind that covers name in this run, or None."""
+        for rule_kind, rule_run, pattern, reason in self.rules:
+            if rule_kind == kind and fnmatch.fnmatchcase(run, rule_run) and fnmatch.fnmatchcase(name, pattern):
+                return reason
+        return None
+
+
+def tap_cases(test, text):
+    """The cases that a TAP stream reports, or None when it is no TAP."""
+    cases, plan = [], None
+    for line in text.splitlines():
+        if match := TAP_PLAN.match(line):
+            plan = int(match[1])
+            if plan == 0:
+                return [Case(test, "skipped", match[2] or "no reason given")]
+        elif match := TAP_RESULT.match(line):
+            title, outcome, reason = match[2], "failed" if match[1] else "passed", ""
+            if directive := TAP_DIRECTIVE.match(title):
+                # A known failure has to be on the list like everything that is not really tested.
+                title, outcome, reason = directive[1], "skipped", f"{directive[2].upper()} {directive[3]}".strip()
+            cases.append(Case(f"{test}/{title}", outcome, reason))
+    if plan is None and not cases:
+        return None
+    if plan is None:
+        cases.append(Case(test, "failed", "ended without a plan"))
+    elif plan != len(cases):
+        cases.append(Case(test, "failed", f"planned {plan} cases, reported {len(cases)}"))
+    return cases
+
+
+def cases_of(test, entry):
+    """The cases of one line of testlog.json, which is about test (suite/test)."""
+    result = entry["result"]
+    cases = tap_cases(test, entry.get("stdout") or "")
+    if cases is None:
+        outcome = {"OK": "passed", "SKIP": "skipped"}.get(result, "failed")
+        return [Case(test, outcome, "" if outcome == "passed" else result)]
+    if result not in ("OK", "SKIP") and not any(c.outcome == "failed" for c in cases):
+        cases.append(Case(test, "failed", f"{result}, exit status {entry.get('returncode')}"))
+    return cases
+
+
+def judge(run, cases, skips):
+    """Turns every skip that is not on the list into a failure."""
+    for case in cases:
+        if case.outcome == "skipped" and skips.find("allow", run, case.name) is None:
+            case.outcome, case.reason = "failed", f"skipped, and not on tests/skips: {case.reason}"
+    return cases
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, outcome):
+        setattr(self, outcome, getattr(self, outcome) + 1)
+
+    def line(self):
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def tail(path_or_text):
+    text = path_or_text.read_text(errors="replace") if isinstance(path_or_text, pathlib.Path) else path_or_text
+    for line in text.splitlines()[-LOG_TAIL_LINES:]:
+        say(f"    {line}")
+
+
+def command(argv, environment, log, append=False):
+    """Runs argv with its output in the file log."""
+    with open(log, "ab" if append else "wb") as out:
+        return subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out, cwd=TOP).returncode == 0
+
+
+def configured(directory):
+    """Whether directory is a build folder of this checkout at this place: one that was moved along would build the old one."""
+    try:
+        places = json.loads((directory / "meson-info" / "meson-info.json").read_text())["directories"]
+        return (directory / "build.ninja").exists() and places["source"] == str(TOP) and places["build"] == str(directory)
+    except (OSError, ValueError, KeyError):
+        return False
+
+
+def build(run, directory, environment, log):
+    # Options of an older checkout's run must not survive in the folder.
+    if not configured(directory) or not command(["meson", "configure", str(directory), *run.options], environment, log):
+        if directory.exists():
+            shutil.rmtree(directory)
+        if not command(["meson", "setup", str(directory), str(TOP), *run.options], environment, log):
+            return False
+    return command(["ninja", "-k", "0", "-C", str(directory)], environment, log, append=True)
+
+
+def select(run, directory, only, skips):
+    """The tests to run, as meson's name → suite/test, and those that are left out by the list, as suite/test → reason."""
+    text = subprocess.run(["meson", "introspect", "--tests", str(directory)], check=True, capture_output=True, text=True).stdout
+    chosen, excluded = {}, {}
+    for test in json.loads(text):
+        suites = [s.rpartition(":")[2] for s in test["suite"]]
+        wanted = [only] if only else run.suites
+        if (wanted is not None and not set(wanted) & set(suites)) or set(run.without) & set(suites):
+            continue
+        name = f"{'/'.join(suites)}/{test['name']}"
+        reason = skips.find("exclude", run.name, name)
+        if reason is not None:
+            excluded[name] = reason
+        elif test["name"] in chosen:
+            raise ValueError(f"{name} and {chosen[test['name']]}: the names of two tests are equal, which meson's log cannot tell apart")
+        else:
+            chosen[test["name"]] = name
+    return chosen, excluded
+
+
+def report(cases, logs, tally):
+    for case in cases:
+        tally.add(case.outcome)
+        if case.outcome == "failed":
+            say(f"  FAILED {case.name}{': ' + case.reason if case.reason else ''}")
+    failed = [c.name for c in cases if c.outcome == "failed"]
+    for name, text in logs.items():
+        if any(f == name or f.startswith(name + "/") for f in failed):
+            say(f"  log of {name}, its end:")
+            tail(text)
+
+
+def test(run, directory, environment, only, skips, tally):
+    """Runs the tests of one build and counts them. True when there were any and none failed."""
+    chosen, excluded = select(run, directory, only, skips)
+    cases = [Case(name, "skipped", reason) for name, reason in excluded.items()]
+    logs = {}
+    if not chosen:
+        cases.append(Case(run.name, "failed", f"no tests{' in suite ' + only if only else ''}"))
+    else:
+        log = directory / "meson-logs" / "testlog.json"
+        log.unlink(missing_ok=True)
+        command(["meson", "test", "-C", str(directory), "--no-rebuild", *chosen], environment, directory / "test.log")
+        entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        for entry in entries:
+            # With tests of several suites in a run meson writes "project:suite / test".
+            name = entry["name"].rpartition(" / ")[2]
+            name = chosen.pop(name, name)
+            logs[name] = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+            cases += judge(run.name, cases_of(name, entry), skips)
+        cases += [Case(name, "failed", "is not in meson's log: it did not run") for name in chosen.values()]
+        if not entries:
+            tail(directory / "test.log")
+    own = Tally()
+    report(cases, logs, own)
+    for outcome in ("passed", "failed", "skipped"):
+        setattr(tally, outcome, getattr(tally, outcome) + getattr(own, outcome))
+    return own
+
+
+def check(runs, only, tally):
+    """Builds and tests each run; whatever happens is in the tally."""
+    skips = Skips((TOP / "tests" / "skips").read_text())
+    BUILDS.mkdir(exist_ok=True)
+    if not os.access(BUILDS, os.W_OK):
+        raise OSError(f"cannot write to {BUILDS}; remove it, or run as its owner (uid {BUILDS.stat().st_uid})")
+    for run in runs:
+        directory, log = BUILDS / run.name, BUILDS / f"{run.name}.log"
+        environment = {**os.environ, **run.environment}
+        started = time.monotonic()
+        say(f"{run.name}: building")
+        if not build(run, directory, environment, log):
+            tally.add("failed")
+            say(f"  FAILED {run.name}: the build; its errors and the end of {log}:")
+            errors = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\berror:|\bERROR\b", line)]
+            tail("\n".join(errors))
+            tail(log)
+            continue
+        built = time.monotonic()
+        say(f"{run.name}: built in {built - started:.0f} s, testing")
+        own = test(run, directory, environment, only, skips, tally)
+        say(f"{run.name}: {own.line()}, in {time.monotonic() - built:.0f} s")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="tools/check", allow_abbrev=False)
+    parser.add_argument("--quick", action="store_true", help="gcc only")
+    parser.add_argument("--only", metavar="SUITE", help="gcc only, one suite")
+    arguments = parser.parse_args()
+
+    tally = Tally()
+    try:
+        check(RUNS[:1] if arguments.quick or arguments.only else RUNS, arguments.only, tally)
+    except (OSError, ValueError, subprocess.CalledProcessError) as e:
+        tally.add("failed")
+        say(f"check: {e}")
+    say(tally.line())
+    return 0 if tally.passed and not tally.failed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
