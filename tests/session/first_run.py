@@ -213,7 +213,7 @@ class FirstRun:
                 untouched = self.other_host.accepts()
                 if untouched:
                     raise Failure(f"{message['waiting']} was connected to before the grant: {untouched}")
-                say("owner", f"errand grant {self.session} {message['waiting']}")
+                say("owner", f"grants {message['waiting']} over the broker's control socket, as `errand grant {self.session} {message['waiting']}` will")
                 reply = self.broker.grant(message["waiting"])
                 if reply["type"] != "ok":
                     raise Failure(f"the grant was answered with {reply}")
