@@ -52,7 +52,7 @@ def program(name):
     if not build:
         raise Failure("ERRAND_BUILD, the build directory, is not set")
     places = {"errand-broker": "src/broker", "bailey": "src/bailey", "test-upstream": "tests/peers", "test-activate": "tests/peers",
-              "test-without": "tests/sandbox"}
+              "without": "tests/sandbox"}
     path = os.path.join(build, places[name], name)
     if not os.access(path, os.X_OK):
         raise Failure(f"{path} is not there: build first")

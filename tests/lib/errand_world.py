@@ -67,6 +67,10 @@ def enter():
     if os.geteuid() != 0:
         # The own uid inside: what runs here is an ordinary account still. The capabilities are the namespace's only.
         command += ["--user", "--map-current-user", "--keep-caps"]
+    tried = subprocess.run([*command, "--", "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        sys.exit(f"these tests need namespaces of their own, which are refused here: {tried.stderr.strip()}; allow unprivileged user namespaces "
+                 "(kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, the container's seccomp profile), or run as root")
     os.execvp(command[0], command + ["--", sys.executable, *sys.argv])
 
 
