@@ -339,6 +339,13 @@ static void test_connection_bound(void) {
         CHECK_INT(parse(text, strlen(text), false, &h), 0);
         strcpy(p + 1024, "\r\nConnection: a\r\n\r\n");
         CHECK_INT(parse(text, strlen(text), false, &h), -EMSGSIZE);
+        for (size_t n = 32; n <= 33; n++) {
+                char *q = p;
+                for (size_t i = 0; i < n; i++)
+                        q = stpcpy(q, i ? ",a" : "a");
+                strcpy(q, "\r\n\r\n");
+                CHECK_INT(parse(text, strlen(text), false, &h), n > 32 ? -EMSGSIZE : 0);
+        }
 }
 
 static void test_upgrade(void) {

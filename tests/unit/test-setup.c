@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <stdarg.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +11,18 @@
 #include "broker/limits.h"
 #include "broker/setup.h"
 #include "test.h"
+
+/* A sanitizer keeps its heap elsewhere. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if !defined(SANITIZED) && defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif !defined(SANITIZED)
+#define SANITIZED 0
+#endif
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define CREDENTIAL "errand-session-credential"
@@ -411,6 +423,35 @@ static void test_keys_seals(void) {
         CHECK_INT(keys_read(plain, &k, NULL), -EBADMSG);
 }
 
+/* Whether the heap, freed parts included, holds the text; the program's own constants lie elsewhere. */
+static bool heap_holds(const char *text) {
+        _cleanup_free_ char *maps = NULL;
+        unsigned long start, end;
+
+        CHECK_INT(read_file_full("/proc/self/maps", 1 << 20, &maps, NULL), 0);
+        const char *at = strstr(maps, "[heap]");
+        if (!at)
+                return false;
+        while (at > maps && at[-1] != '\n')
+                at--;
+        CHECK_INT(sscanf(at, "%lx-%lx", &start, &end), 2);
+        return memmem((const void *) start, end - start, text, strlen(text)) != NULL;
+}
+
+static void test_keys_wiped(void) {
+        (void) mallopt(M_PERTURB, 0); /* test runners ask for freed memory to be overwritten, which would hide what is looked for */
+        _cleanup_(setup_freep) Setup *s = parse_good(provider("\"p\":{" URL "," PLACE "," NAME "}"), KEYS_P);
+
+        CHECK(secret_size(s->credential) > 0);
+        CHECK(!heap_holds(KEY) && !heap_holds(STAND_IN) && !heap_holds(CREDENTIAL));
+        /* the search finds what is there */
+        _cleanup_free_ char *copy = strdup("another-text-on-the-heap");
+        __asm__ volatile("" : : "r"(copy) : "memory"); /* else a compiler sees that nobody reads it */
+        CHECK(copy && (SANITIZED || heap_holds("another-text-on-the-heap")));
+        refused_with(provider(""), KEYS_P, "does not name");
+        CHECK(!heap_holds(KEY) && !heap_holds(STAND_IN) && !heap_holds(CREDENTIAL));
+}
+
 static void refused_fds(const char *names, const int *fds, size_t n, const char *says) {
         _cleanup_free_ char *problem = NULL;
         char text[1024];
@@ -474,6 +515,7 @@ int main(void) {
         RUN(test_keys_good, "C171: keys are read as they are");
         RUN(test_keys_limits, "C177: keys up to their limit");
         RUN(test_keys_seals, "S043 C177: keys come sealed");
+        RUN(test_keys_wiped, "S043: no copy of a key is left behind");
         RUN(test_fds, "C177: descriptors of the wrong kind");
         RUN(test_placements, "S089: placements");
         return TEST_END();
