@@ -422,6 +422,23 @@ def console(world):
     ours.close()
 
 
+def console_plain(world):
+    """Without namespaces it is a terminal of the host."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    p = world.popen(["/bin/sh", "-c", "test -t 0 && test -t 1 && read x </dev/tty && echo line=$x; exit 8"],
+                    options=["--console", str(theirs.fileno())], pass_fds=(theirs.fileno(),), without=["clone3:EPERM"])
+    theirs.close()
+    ours.settimeout(10)
+    _, fds, *_ = socket.recv_fds(ours, 4096, 4)
+    t = Terminal.__new__(Terminal)
+    t.master, t.text = fds[0], ""
+    os.write(t.master, b"hello\n")
+    t.read_until("line=hello")
+    check(world.finish(p).status == 8)
+    t.close()
+    ours.close()
+
+
 def console_job_control(world):
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     p = world.popen(["/bin/bash", "--norc", "-i"], options=["--console", str(theirs.fileno())], pass_fds=(theirs.fileno(),),
@@ -465,6 +482,7 @@ main([
     ("C052: the supervisor killed during set-up", killed_early),
     ("C053: pseudo-terminals, of its own", pseudo_terminals),
     ("C054: a terminal for a supervisor", console),
+    ("C054: a terminal without namespaces", console_plain),
     ("C054: job control in it", console_job_control),
     ("C056: no descriptor but 0, 1, 2", descriptors),
     ("C056: standard descriptors that are closed", closed_standard),
