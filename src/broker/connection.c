@@ -87,8 +87,10 @@ static void close_soon(Connection *c) {
         set_timer(c, 0);
 }
 
+/* Edge-triggered, and set anew after each event: the loop, which dispatches one source a turn, is then told of each once, and not of
+ * thousands again and again. Setting it looks at once, so nothing is missed. */
 static void watch(Connection *c, uint32_t events) {
-        int r = sd_event_source_set_io_events(c->io, events);
+        int r = sd_event_source_set_io_events(c->io, events | EPOLLET);
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->io, SD_EVENT_ON);
         if (r < 0)
@@ -106,7 +108,7 @@ static int take_socket_back(Connection *c) {
         if (!c->timer)
                 r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer, c);
         if (r >= 0 && !c->io)
-                r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN, on_io, c);
+                r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
         return r;
 }
 
@@ -193,8 +195,10 @@ static void process(Connection *c) {
         Http1Head head;
 
         ssize_t n = http1_find_head_end(c->in, c->in_size, &c->scanned);
-        if (n == 0 && c->in_size < CLIENT_BUFFER_SIZE)
+        if (n == 0 && c->in_size < CLIENT_BUFFER_SIZE) {
+                watch(c, EPOLLIN);
                 return;
+        }
         if (n > 0) {
                 c->head_size = (size_t) n;
                 if (http1_parse_request(c->in, (size_t) n, &head, &problem) >= 0) {
@@ -226,6 +230,7 @@ static void on_readable(Connection *c) {
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
                 if (c->in_size == 0)
                         release_buffer(c);
+                watch(c, EPOLLIN);
                 return;
         }
         if (n <= 0) {
@@ -242,15 +247,16 @@ static void on_readable(Connection *c) {
 
 static void on_writable(Connection *c) {
         ssize_t n = send(c->fd, c->out + c->out_done, c->out_size - c->out_done, MSG_NOSIGNAL);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
-        if (n < 0) {
+        if (n < 0 && errno != EAGAIN && errno != EINTR) {
                 connection_free(c);
                 return;
         }
-        c->out_done += (size_t) n;
-        if (c->out_done < c->out_size)
+        if (n > 0)
+                c->out_done += (size_t) n;
+        if (c->out_done < c->out_size) {
+                watch(c, EPOLLOUT);
                 return;
+        }
         c->out = mfree(c->out);
         c->out_size = c->out_done = 0;
         if (c->keep_alive) {
@@ -268,12 +274,12 @@ static void drain(Connection *c) {
         char dropped[4096];
 
         ssize_t n = recv(c->fd, dropped, sizeof(dropped), 0);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
         if (n > 0)
                 c->drained += (size_t) n;
-        if (n <= 0 || c->drained > DRAIN_MAX)
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || c->drained > DRAIN_MAX)
                 connection_free(c);
+        else
+                watch(c, EPOLLIN);
 }
 
 static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents, void *userdata) {
@@ -281,10 +287,9 @@ static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents,
 
         switch (c->state) {
         case CONNECTION_READING:
-                if (revents & EPOLLOUT) {
-                        watch(c, EPOLLIN);
+                if (revents & EPOLLOUT)
                         process(c);
-                } else
+                else
                         on_readable(c);
                 break;
         case CONNECTION_DIALING:

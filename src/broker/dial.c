@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -136,7 +137,7 @@ static int attempt_start(Dial *d, Attempt *a) {
         tune(a->fd);
         int r = connect(a->fd, (struct sockaddr *) &address, size) < 0 ? -errno : 1;
         if (r == -EINPROGRESS)
-                r = sd_event_add_io(d->broker->event, &a->io, a->fd, EPOLLOUT, on_connect, a);
+                r = sd_event_add_io(d->broker->event, &a->io, a->fd, EPOLLOUT | EPOLLET, on_connect, a);
         if (r < 0) {
                 attempt_close(a);
                 return r;
