@@ -6,7 +6,7 @@
 
 #define SHOWN_MAX 80U /* bytes of text from the file in one sentence, before its escapes */
 
-static void add_sentence(ConfigReader *r, char ***list, const char *format, va_list ap) {
+_printf_(3, 0) static void add_sentence(ConfigReader *r, char ***list, const char *format, va_list ap) {
         _cleanup_free_ char *text = NULL;
         char *sentence;
 

@@ -423,6 +423,8 @@ int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret) {
                 stored_receipt_list_done(&list);
                 return r;
         }
+        if (list.n_receipts == 0)
+                list.receipts = mfree(list.receipts);
         *ret = list;
         return 0;
 }
