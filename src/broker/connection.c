@@ -13,7 +13,8 @@
 #include "broker/request.h"
 #include "broker/tunnel.h"
 
-/* Finds a session's process that went without a reset: its kernel forgets the connection after a minute, and answers the next probe with one. */
+/* Finds a session's process that went without a reset: its kernel forgets the connection after a minute, and answers the next probe
+ * with one. */
 #define CLIENT_KEEPALIVE_IDLE_SEC 30
 #define CLIENT_KEEPALIVE_INTERVAL_SEC 10
 #define CLIENT_KEEPALIVE_PROBES 3
@@ -27,7 +28,8 @@ void connection_log(Connection *c, LogLevel level, const char *format, ...) {
                 text = NULL;
         va_end(ap);
         if (text)
-                log_line(level, "session %s: %s: %s", c->broker->setup ? c->broker->setup->session : "-", c->subject ? c->subject : "a request", text);
+                log_line(level, "session %s: %s: %s", c->broker->setup ? c->broker->setup->session : "-",
+                         c->subject ? c->subject : "a request", text);
 }
 
 static void log_tunnel_end(Connection *c, const char *how) {
@@ -35,7 +37,8 @@ static void log_tunnel_end(Connection *c, const char *how) {
 
         tunnel_counts(c->tunnel, &up, &down);
         connection_log(c, LOG_LEVEL_INFO, "%s after %llu s, %llu bytes up, %llu bytes down", how,
-                       (unsigned long long) ((now_monotonic() - c->began) / USEC_PER_SEC), (unsigned long long) up, (unsigned long long) down);
+                       (unsigned long long) ((now_monotonic() - c->began) / USEC_PER_SEC), (unsigned long long) up,
+                       (unsigned long long) down);
 }
 
 static void release_buffer(Connection *c) {
@@ -87,8 +90,8 @@ static void close_soon(Connection *c) {
         set_timer(c, 0);
 }
 
-/* Edge-triggered, and set anew after each event: the loop, which dispatches one source a turn, is then told of each once, and not of
- * thousands again and again. Setting it looks at once, so nothing is missed. */
+/* Edge-triggered, and set anew after each event: the loop, which dispatches one source a turn, is then told of each once, and not
+ * of thousands again and again. Setting it looks at once, so nothing is missed. */
 static void watch(Connection *c, uint32_t events) {
         int r = sd_event_source_set_io_events(c->io, events | EPOLLET);
         if (r >= 0)
@@ -106,7 +109,8 @@ static int take_socket_back(Connection *c) {
         int r = 0;
 
         if (!c->timer)
-                r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer, c);
+                r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer,
+                                               c);
         if (r >= 0 && !c->io)
                 r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
         return r;
@@ -121,7 +125,8 @@ void connection_consume_head(Connection *c) {
                 release_buffer(c);
 }
 
-/* Goes on with what is in c->in, or waits for more. Room to write is there at once, so EPOLLOUT means "look at c->in from the loop". */
+/* Goes on with what is in c->in, or waits for more. Room to write is there at once, so EPOLLOUT means "look at c->in from the
+ * loop". */
 static void read_next(Connection *c) {
         c->state = CONNECTION_READING;
         c->subject = mfree(c->subject);
@@ -138,10 +143,11 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
 
         c->keep_alive = keep_alive && !c->body_unread && !c->broker->closed;
         connection_consume_head(c);
-        int n = asprintf(&c->out,
-                         "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: %s\r\n%s\r\n%s%s", status,
-                         reason, strlen(text) + 1, c->keep_alive ? "keep-alive" : "close", extra ? extra : "", c->request_was_head ? "" : text,
-                         c->request_was_head ? "" : "\n");
+        int n = asprintf(
+                &c->out,
+                "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: %s\r\n%s\r\n%s%s",
+                status, reason, strlen(text) + 1, c->keep_alive ? "keep-alive" : "close", extra ? extra : "",
+                c->request_was_head ? "" : text, c->request_was_head ? "" : "\n");
         if (n < 0)
                 c->out = NULL;
         if (n < 0 || take_socket_back(c) < 0) {
@@ -324,11 +330,11 @@ static int on_timer(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
 }
 
 static void tune(int fd) {
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
-        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int) {1}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int) {CLIENT_KEEPALIVE_IDLE_SEC}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int) {CLIENT_KEEPALIVE_INTERVAL_SEC}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int) {CLIENT_KEEPALIVE_PROBES}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){CLIENT_KEEPALIVE_IDLE_SEC}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){CLIENT_KEEPALIVE_INTERVAL_SEC}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){CLIENT_KEEPALIVE_PROBES}, sizeof(int));
 }
 
 static bool full(Broker *b) {
@@ -338,7 +344,8 @@ static bool full(Broker *b) {
                 return false;
         if (b->full_logged == 0 || now - b->full_logged >= USEC_PER_MINUTE) {
                 b->full_logged = now;
-                log_warning("session %s: more than %zu connections at once; new ones are closed", b->setup->session, b->connections_max);
+                log_warning("session %s: more than %zu connections at once; new ones are closed", b->setup->session,
+                            b->connections_max);
         }
         return true;
 }

@@ -14,8 +14,8 @@
 /* Splices of one direction before others get their turn. */
 #define TURNS_MAX 16U
 
-/* Edge-triggered: the loop is told once of each change, and dispatches one source a turn. Level-triggered, thousands of tunnels that
- * have something to do at once would all be reported again at every turn. */
+/* Edge-triggered: the loop is told once of each change, and dispatches one source a turn. Level-triggered, thousands of tunnels
+ * that have something to do at once would all be reported again at every turn. */
 #define EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 
 /* The unit of the fallback without pipes: when the process has no descriptors left. */
@@ -29,8 +29,8 @@ typedef struct Flow {
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
-        bool end;  /* of `from` was seen */
-        bool shut; /* and passed on: this direction is over */
+        bool end;        /* of `from` was seen */
+        bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
         bool more;       /* stopped for the sake of others, not for want of bytes or room */
         uint64_t total;
@@ -240,8 +240,8 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->connection = c;
         t->upstream = upstream;
         t->active = now_monotonic();
-        t->up = (Flow) {.from = c->fd, .to = upstream, .pipe = PIPE_NONE};
-        t->down = (Flow) {.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
+        t->up = (Flow){.from = c->fd, .to = upstream, .pipe = PIPE_NONE};
+        t->down = (Flow){.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
 
         int r = 0;
         t->down.buffer = strdup(established);
