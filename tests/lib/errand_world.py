@@ -7,14 +7,17 @@ addresses; and any number of *sessions*, with a loopback interface and nothing e
 and /etc/nsswitch.conf, and a resolver on 127.0.0.1:53 that answers as a test scripts it.
 """
 
+import atexit
 import contextlib
 import ctypes
 import fcntl
 import os
+import shutil
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 
 HOST4, HOST6 = "9.9.9.1", "2606:4700::fff1"
@@ -219,9 +222,6 @@ def world():
     """The one of this process, made at the first call; its files go with the process's own temporary directory."""
     global _world  # pylint: disable=global-statement
     if _world is None:
-        import atexit
-        import shutil
-        import tempfile
         directory = tempfile.mkdtemp(prefix="errand-world-")
         os.chmod(directory, 0o755)
         atexit.register(shutil.rmtree, directory, True)
