@@ -25,7 +25,7 @@ typedef enum MemberKind {
 } MemberKind;
 
 typedef enum ActionScope {
-        SCOPE_NONE,   /* public or the daemon's: no session is meant */
+        SCOPE_NONE,   /* no session is meant: public, or the own action decides */
         SCOPE_OBJECT, /* the session that the object, or a method's first argument, belongs to; decides between own and others */
         SCOPE_FILTER, /* answers with what the caller may read, be it nothing */
 } ActionScope;

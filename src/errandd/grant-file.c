@@ -11,16 +11,11 @@
 #include "errandd/record-dir.h"
 #include "shared/json-check.h"
 #include "shared/message.h"
-#include "shared/timespan.h"
 
 #define GRANTS_VERSION 1U
 #define GRANTS_NAME "grants.json"
 #define GRANTS_DEPTH_MAX 4U
 #define TIME_MAX UINT64_C(999999999999999999) /* json_check() takes no longer integer */
-
-static const char *duration_text(const Grant *g, char buffer[static TIMESPAN_TEXT_MAX]) {
-        return g->duration == GRANT_ONCE ? "once" : g->duration == GRANT_ALWAYS ? "always" : timespan_format(g->span, buffer);
-}
 
 static void write_grant(JsonWriter *w, const Grant *g) {
         char buffer[TIMESPAN_TEXT_MAX];
@@ -28,7 +23,7 @@ static void write_grant(JsonWriter *w, const Grant *g) {
         json_open_object(w, NULL);
         json_add_u64(w, "number", g->number);
         json_add_string(w, "host", g->host);
-        json_add_string(w, "duration", duration_text(g, buffer));
+        json_add_string(w, "duration", grant_duration_text(g, buffer));
         json_add_u64(w, "granted", g->granted.realtime);
         json_add_u64(w, "boottime", g->granted.boottime);
         json_add_string(w, "boot", g->granted.boot_id);

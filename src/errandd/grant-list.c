@@ -4,7 +4,6 @@
 #include "basic/io.h"
 #include "basic/text.h"
 #include "errandd/grant-list.h"
-#include "shared/timespan.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
 
@@ -51,6 +50,10 @@ int grant_duration_parse(const char *s, GrantDuration *ret, usec_t *ret_span, co
                        : r >= 0               ? "the duration is shorter than a second"
                                               : "the duration is not once, always or a time span such as 10m or 1h 30m";
         return -EBADMSG;
+}
+
+const char *grant_duration_text(const Grant *g, char buffer[static TIMESPAN_TEXT_MAX]) {
+        return g->duration == GRANT_ONCE ? "once" : g->duration == GRANT_ALWAYS ? "always" : timespan_format(g->span, buffer);
 }
 
 static const char *host_problem(const char *phrase) {

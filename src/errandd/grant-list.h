@@ -6,9 +6,10 @@
 
 #include "basic/clock.h"
 #include "errandd/host-text.h"
+#include "shared/timespan.h"
 
-#define GRANTS_MAX 1024U                        /* as many as a broker holds */
-#define GRANT_SPAN_MAX (UINT64_C(30) * 24 * 60 * 60 * USEC_PER_SEC) /* 30 days */
+#define GRANTS_MAX 1024U /* as many as a broker holds */
+#define GRANT_SPAN_MAX (30 * USEC_PER_DAY)
 #define GRANT_SPAN_MIN USEC_PER_SEC
 #define GRANT_NUMBER_MAX UINT32_MAX
 #define BOOT_ID_SIZE 36U
@@ -50,6 +51,9 @@ void grant_list_done(GrantList *l);
 
 /* "once", "always" or a time span of 1 second to 30 days. -EBADMSG with a static phrase. */
 int grant_duration_parse(const char *s, GrantDuration *ret, usec_t *ret_span, const char **ret_problem);
+
+/* "once", "always" or the span, as it is read. */
+const char *grant_duration_text(const Grant *g, char buffer[static TIMESPAN_TEXT_MAX]);
 
 /* Adds one; *ret stays valid until the list changes. -EBADMSG with a static phrase ("the host has an empty label" …); -ENOSPC: there are
  * GRANTS_MAX of them that count. Grants that ended make room first. */

@@ -298,6 +298,61 @@ static void test_shrunk(void) {
         teardown();
 }
 
+static void remove_database(void) {
+        static const char *const names[] = {"receipts.db", "receipts.db-wal", "receipts.db-shm"};
+        char path[128];
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                (void) snprintf(path, sizeof(path), "%s/%s", state_path, names[i]);
+                CHECK(unlink(path) == 0 || errno == ENOENT);
+        }
+}
+
+static void damage_database(void) {
+        char path[128], junk[4096];
+
+        memset(junk, 0x5a, sizeof(junk));
+        (void) snprintf(path, sizeof(path), "%s/receipts.db", state_path);
+        _cleanup_close_ int fd = open(path, O_WRONLY | O_CLOEXEC);
+        CHECK(fd >= 0);
+        for (unsigned page = 1; page < 40; page++) /* all but the first, with which it still opens */
+                CHECK_INT(pwrite(fd, junk, sizeof(junk), (off_t) page * 4096), sizeof(junk));
+}
+
+static void test_lost_database(void) {
+        ReceiptFilter f = RECEIPT_FILTER_ANY;
+        StoredReceiptList l;
+        char *problem = NULL;
+        IngestReport r;
+
+        setup();
+        for (unsigned i = 0; i < 1500; i++)
+                append_receipt(i);
+        CHECK_INT(ingest(false, &r), 0);
+        store = store_close(store);
+        remove_database();
+        open_store();
+        CHECK_INT(ingest(false, &r), 0);
+        check_serials(1500);
+
+        store = store_close(store);
+        damage_database();
+        int q = store_open(state_path, &store, &problem);
+        if (q == 0) {
+                CHECK_INT(store_query(store, &f, &l), -EUCLEAN);
+                CHECK(strstr(store_error_text(store), "malformed"));
+                store = store_close(store);
+                CHECK_INT(store_set_aside(state_path, &problem), 0);
+                open_store();
+        } else
+                CHECK_INT(q, 1);
+        CHECK(strstr(problem, "was damaged and is now "));
+        free(problem);
+        CHECK_INT(ingest(false, &r), 0);
+        check_serials(1500);
+        teardown();
+}
+
 static void test_use_fails(void) {
         IngestReport r;
 
@@ -450,6 +505,7 @@ int main(void) {
         RUN(test_damaged, "S052: damaged and falsified records are skipped, counted and told once; another session's is not taken");
         RUN(test_flipped_bits, "any flipped bit costs that record alone");
         RUN(test_shrunk, "a spool that became shorter is tampering: told, remembered, and read no further");
+        RUN(test_lost_database, "C189: a database that was lost or damaged is filled again from the spools");
         RUN(test_use_fails, "a use of a grant that could not be kept comes again");
         RUN(test_killed, "C200 S052: killed at any point, each receipt is in exactly once");
         if (namespace_possible())
