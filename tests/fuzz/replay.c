@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Runs a fuzzer's entry over a corpus: fuzz-NAME DIRECTORY|FILE… Every ordinary test run replays what fuzzing once found. To look for
- * more: clang -fsanitize=fuzzer,address with the same source and without this file. */
+/* Runs a fuzzer's entry over a corpus: fuzz-NAME DIRECTORY|FILE… Every ordinary test run replays what fuzzing once found. To
+ * look for more: clang -fsanitize=fuzzer,address with the same source and without this file. */
 
 #include <dirent.h>
 #include <limits.h>
