@@ -143,10 +143,9 @@ int convert(const toml::node &node, unsigned depth, TomlValue *value, Trouble &t
         return 0;
 }
 
-/* Reads over a document as far as it is one, telling strings and comments from the rest, and stops at what toml++ should not see:
- * bytes that TOML allows nowhere, a character beyond ASCII outside of strings and comments, and
- * dotted keys of thousands of parts, whose tables it takes down by recursion. After a first mistake the two readers may disagree; toml++
- * goes no further either. */
+/* Reads over a document as far as it is one, telling strings and comments from the rest, and stops at what toml++ should not
+ * see: bytes that TOML allows nowhere, a character beyond ASCII outside of strings and comments, and dotted keys of thousands of
+ * parts, whose tables it takes down by recursion. After a first mistake the two readers may disagree; toml++ goes no further. */
 class Scan {
 public:
         Scan(const char *text, size_t size) : p(reinterpret_cast<const unsigned char *>(text)), end(p + size), start(p) {}
@@ -212,7 +211,8 @@ private:
                         state = COMMENT;
                 else if (state == NONE && *p == '.' && ++dots > TOML_LINE_DOTS_MAX)
                         return false;
-                else if ((state == STRING || state == LONG_STRING) && quote == '"' && *p == '\\' && size() > 1 && p[1] > 0x1f && p[1] < 0x7f)
+                else if (state != NONE && state != COMMENT && quote == '"' && *p == '\\' && size() > 1 && p[1] > 0x1f &&
+                         p[1] < 0x7f)
                         p++;
                 else if (state == STRING && *p == quote)
                         state = NONE;
