@@ -135,8 +135,9 @@ static bool judge(Connection *c, const Target *t) {
         if (!setup_port_allowed(b->setup, t->port))
                 a = ANSWER_PORT;
         else if (t->host.kind != HOST_NAME) {
-                detail = address_parse(t->host.name, &address) < 0 ? "not an address" : address_judge(&address);
-                if (detail && !setup_internal_allowed(b->setup, &address))
+                int r = address_parse(t->host.name, &address);
+                detail = r < 0 ? "not an address" : address_judge(&address);
+                if (r < 0 || (detail && !setup_internal_allowed(b->setup, &address)))
                         a = ANSWER_NOT_PUBLIC;
         }
         if (a == _ANSWER_MAX) {
