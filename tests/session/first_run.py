@@ -102,7 +102,7 @@ class FirstRun:
             self._file(os.path.join(self.project, "ca.pem"), f.read())
         self._file(os.path.join(self.project, "task.json"), json.dumps({
             "stream": f"/sse/{len(EVENTS)}?paced", "events": EVENTS, "echo": "/echo", "denied": "denied.example", "owner_files": files,
-            "elsewhere": self.elsewhere, "host_processes": [MARKER, "errand-broker"], "outside": "9.9.9.9"}))
+            "elsewhere": self.elsewhere, "host_services": ["127.0.0.1", "9.9.9.1", "::1", "2606:4700::fff1"], "host_processes": [MARKER, "errand-broker"], "outside": "9.9.9.9"}))
         marker = subprocess.Popen(["/bin/sh", "-c", "read line", MARKER], stdin=subprocess.PIPE)
         self.t.defer(marker.wait)
         self.t.defer(marker.stdin.close)

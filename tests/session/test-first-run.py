@@ -13,6 +13,7 @@ import threading
 import errand_test
 import errand_world
 from errand_test import Failure, case, run
+from errand_upstream import Upstream
 from first_run import EVENTS, STEPS, FirstRun
 
 errand_world.enter()
@@ -282,6 +283,45 @@ def _(t):
     t.check(seen > 5, "nothing could be looked at")
     process.stdin.write("go on\n")
     process.stdin.flush()
+
+
+def host_services(t):
+    """Services of the host on a port that the policy admits: on its loopback and on its own address."""
+    return Upstream(t, "127.0.0.1:443", "9.9.9.1:443", "[::1]:443", "[2606:4700::fff1]:443", certificate=None, namespace=errand_world.world().host)
+
+
+@case("S173 S174 S175 S176: a session reaches its broker, and by no way a service of the host, another port, or anything else at the broker's port")
+def _(t):
+    first = plain(t)
+    services = host_services(t)
+    first.start_broker(allow=["*"])
+    results, status, err = first.inside("live")
+    t.check("live" in results, lambda: f"bailey has ended with {status}: {err}")
+    t.note(results["live"][1])
+    t.check(results["live"][0], results["live"][1])
+    t.equal(services.accepts(), [], "connections to the host's services")
+
+
+@case("S174 bite: outside bailey the host's services answer")
+def _(t):
+    first = plain(t)
+    services = host_services(t)
+    bites(t, first.outside("live", environment=first.session_environment()), "live")
+    t.check(services.accepts(), "nobody connected to the host's services")
+
+
+@case("C161: a broker that is killed while the agent runs: its calls fail, nothing hangs, and nothing else becomes reachable")
+def _(t):
+    first = plain(t)
+    process = first.bailey("granted", "provider", "network")
+    process.stdout.readline()
+    first.broker.kill()
+    process.stdin.write("go on\n")
+    process.stdin.flush()
+    messages = [json.loads(line) for line in process.stdout]
+    t.equal([m["ok"] for m in messages if "step" in m], [False, False, True], "what the agent could do")
+    t.equal(process.wait(), 1, "exit status")
+    t.equal(first.other_host.accepts() + first.provider_host.accepts(), [], "connections")
 
 
 # ---- what must stop a session from running ----
