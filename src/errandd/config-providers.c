@@ -82,13 +82,15 @@ static void read_capability(ConfigReader *r, JsonNode *node, Capability *c) {
 }
 
 void config_read_capabilities(ConfigReader *r, JsonNode *node, ConfigProvider *provider) {
-        if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING && streq(json_node_get_string(node), "*")) {
+        if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING &&
+            streq(json_node_get_string(node), "*")) {
                 provider->every_call = true;
                 return;
         }
         if (!JSON_NODE_HOLDS_ARRAY(node)) {
                 config_problem(r, "must be a list of {\"method\": …, \"path\": …} or \"*\" for every call, not %s",
-                               JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING ? "another text" : json_kind(node));
+                               JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING ? "another text"
+                                                                                                              : json_kind(node));
                 return;
         }
         JsonArray *array = json_node_get_array(node);
@@ -180,8 +182,8 @@ static void check_credential_names(ConfigReader *r, const ConfigAgent *agent) {
                 brokered += config_provider_brokered(p);
                 for (size_t k = 0; k < i && p->credential_name; k++)
                         if (streq_ptr(agent->providers[k].credential_name, p->credential_name))
-                                config_problem(r, "%s and %s have the same credentialName, %s; each needs its own", config_show(agent->providers[k].id),
-                                               config_show(p->id), p->credential_name);
+                                config_problem(r, "%s and %s have the same credentialName, %s; each needs its own",
+                                               config_show(agent->providers[k].id), config_show(p->id), p->credential_name);
         }
         if (brokered > CONFIG_BROKERED_MAX)
                 config_problem(r, "%u providers are brokered; a session's broker serves at most %u", brokered, CONFIG_BROKERED_MAX);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The table of keys as a JSON schema for editors. Written with two spaces a level, because the result is kept in the tree and read by people. */
+/* The table of keys as a JSON schema for editors. Written with two spaces a level, because the result is kept in the tree and read
+ * by people. */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -170,7 +171,8 @@ static void write_type(Schema *s, const ConfigKey *key) {
         case CONFIG_PORTS:
                 return write_list(s, key);
         case CONFIG_INTERNAL:
-                return line(s, "\"oneOf\": [{ \"type\": \"boolean\" }, { \"type\": \"array\", \"items\": { \"type\": \"string\" } }]");
+                return line(s,
+                            "\"oneOf\": [{ \"type\": \"boolean\" }, { \"type\": \"array\", \"items\": { \"type\": \"string\" } }]");
         case CONFIG_ENV:
                 return write_env(s);
         case CONFIG_SECRET:

@@ -57,7 +57,8 @@ static void read_bool(ConfigReader *r, JsonNode *node, bool *field) {
 static void read_count(ConfigReader *r, const ConfigKey *key, JsonNode *node, uint64_t scale, uint64_t *field) {
         if (!is_whole(node)) {
                 config_problem(r, "must be a whole number%s, not %s", key->type == CONFIG_MSEC ? " of milliseconds" : "",
-                               JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_DOUBLE ? "a fraction" : json_kind(node));
+                               JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_DOUBLE ? "a fraction"
+                                                                                                              : json_kind(node));
                 return;
         }
         gint64 value = json_node_get_int(node);
@@ -86,12 +87,14 @@ static void read_bytes(ConfigReader *r, const ConfigKey *key, JsonNode *node, ui
         if (is_whole(node) && json_node_get_int(node) >= 0)
                 value = (uint64_t) json_node_get_int(node);
         else if (!is_text(node)) {
-                config_problem(r, "must be a size such as \"4g\" or a number of bytes, not %s", is_whole(node) ? "a negative number" : json_kind(node));
+                config_problem(r, "must be a size such as \"4g\" or a number of bytes, not %s",
+                               is_whole(node) ? "a negative number" : json_kind(node));
                 return;
         } else {
                 int q = parse_bytes(json_node_get_string(node), &value);
                 if (q == -EINVAL) {
-                        config_problem(r, "%s is not a size such as \"4g\", \"512m\" or 65536", value_shown(key, json_node_get_string(node)));
+                        config_problem(r, "%s is not a size such as \"4g\", \"512m\" or 65536",
+                                       value_shown(key, json_node_get_string(node)));
                         return;
                 }
                 if (q < 0)
@@ -134,7 +137,10 @@ static void word_problem(ConfigReader *r, const ConfigKey *key, const char *s) {
 
         for (size_t i = 0; key->words[i]; i++)
                 (void) snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s\"%s\"",
-                                i == 0 ? "" : key->words[i + 1] ? ", " : " or ", key->words[i]);
+                                i == 0              ? ""
+                                : key->words[i + 1] ? ", "
+                                                    : " or ",
+                                key->words[i]);
         config_problem(r, "%s is not %s", value_shown(key, s), list);
 }
 
@@ -156,7 +162,8 @@ static char *checked_path(ConfigReader *r, const ConfigKey *key, const char *s) 
         if (problem)
                 config_problem(r, "%s %s", value_shown(key, s), problem);
         else if (s[0] != '/')
-                config_problem(r, "%s must be an absolute path%s", value_shown(key, s), s[0] == '~' ? " (a ~ is not expanded)" : "");
+                config_problem(r, "%s must be an absolute path%s", value_shown(key, s),
+                               s[0] == '~' ? " (a ~ is not expanded)" : "");
         else {
                 int q = path_collapse(s, &path);
                 if (q >= 0)
@@ -363,7 +370,9 @@ static void read_secret(ConfigReader *r, const ConfigKey *key, JsonNode *node, S
 
 static void read_text(ConfigReader *r, const ConfigKey *key, JsonNode *node, void *field) {
         const char *s = expect_text(r, node);
-        char *text = !s ? NULL : key->type == CONFIG_PATH ? checked_path(r, key, s) : checked_text(r, key, s, key->max ? key->max : TEXT_MAX);
+        char *text = !s                         ? NULL
+                     : key->type == CONFIG_PATH ? checked_path(r, key, s)
+                                                : checked_text(r, key, s, key->max ? key->max : TEXT_MAX);
 
         if (!field)
                 free(text);
@@ -430,7 +439,9 @@ static void set_default(ConfigReader *r, const ConfigKey *key, void *base) {
         case CONFIG_MSEC:
         case CONFIG_CPUS:
                 (void) parse_u64(key->fallback, UINT32_MAX, &value);
-                *(uint64_t *) field = value * (key->type == CONFIG_MSEC ? USEC_PER_MSEC : key->type == CONFIG_CPUS ? CONFIG_CPUS_SCALE : 1);
+                *(uint64_t *) field = value * (key->type == CONFIG_MSEC   ? USEC_PER_MSEC
+                                               : key->type == CONFIG_CPUS ? CONFIG_CPUS_SCALE
+                                                                          : 1);
                 break;
         case CONFIG_WORD:
                 *(int *) field = (int) find_word(key, key->fallback);

@@ -49,11 +49,14 @@ const char *check_email(const char *s) {
 const char *check_provider_id(const char *s) {
         size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-        return n == 0 || n > 32 || s[n] || s[0] == '-' ? "is not a provider's id (1 to 32 of a-z, 0-9 and '-', not first a '-')" : NULL;
+        return n == 0 || n > 32 || s[n] || s[0] == '-' ? "is not a provider's id (1 to 32 of a-z, 0-9 and '-', not first a '-')"
+                                                       : NULL;
 }
 
 const char *check_variable(const char *s) {
-        return !consists_of(s, "_", 128) || ascii_digit(s[0]) ? "is not a variable's name (letters, digits and '_', not first a digit)" : NULL;
+        return !consists_of(s, "_", 128) || ascii_digit(s[0])
+                       ? "is not a variable's name (letters, digits and '_', not first a digit)"
+                       : NULL;
 }
 
 const char *check_session_variable(const char *s) {
@@ -65,7 +68,8 @@ const char *check_session_variable(const char *s) {
 }
 
 const char *check_credential_variable(const char *s) {
-        static const char *const taken[] = {"http_proxy", "https_proxy", "all_proxy", "no_proxy", "user", "logname", "shell", "tmpdir"};
+        static const char *const taken[] = {"http_proxy", "https_proxy", "all_proxy", "no_proxy",
+                                            "user",       "logname",     "shell",     "tmpdir"};
         const char *problem = check_variable(s);
 
         if (problem)
@@ -150,8 +154,18 @@ const char *check_base_url(const char *s) {
 }
 
 const char *check_header(const char *s) {
-        static const char *const refused[] = {"connection", "content-length", "content-type", "expect", "host", "keep-alive", "te", "trailer",
-                                              "transfer-encoding", "upgrade", "proxy-authorization", "accept-encoding"};
+        static const char *const refused[] = {"connection",
+                                              "content-length",
+                                              "content-type",
+                                              "expect",
+                                              "host",
+                                              "keep-alive",
+                                              "te",
+                                              "trailer",
+                                              "transfer-encoding",
+                                              "upgrade",
+                                              "proxy-authorization",
+                                              "accept-encoding"};
 
         if (!consists_of(s, "!#$%&'*+-.^_`|~", 64))
                 return "is not the name of a header";

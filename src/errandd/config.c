@@ -62,10 +62,12 @@ static void check_directories(ConfigReader *r, const Config *c) {
         if (streq(project, state))
                 config_problem(r, "projectRoot and stateDir are the same directory");
         else if (path_beneath(project, state))
-                config_problem(r, "projectRoot lies inside stateDir (%s); sessions write their projects, and must not reach the state",
+                config_problem(r,
+                               "projectRoot lies inside stateDir (%s); sessions write their projects, and must not reach the state",
                                config_show(state));
         else if (path_beneath(state, project))
-                config_problem(r, "stateDir lies inside projectRoot (%s); sessions write their projects, and must not reach the state",
+                config_problem(r,
+                               "stateDir lies inside projectRoot (%s); sessions write their projects, and must not reach the state",
                                config_show(project));
 }
 
@@ -149,7 +151,9 @@ static void warn_of_uncalled(ConfigReader *r, const Config *c) {
                 if (!host_is_loopback_literal(host))
                         config_warning(r, "will not be called: its baseUrl is not https://, and the key travels on every request");
                 else if (!internal_allowed(&c->sandbox.egress, host))
-                        config_warning(r, "will not be called: plain http:// to a loopback address also needs sandbox.egress.allowInternal");
+                        config_warning(
+                                r,
+                                "will not be called: plain http:// to a loopback address also needs sandbox.egress.allowInternal");
                 config_leave(r, inner);
                 config_leave(r, mark);
         }
@@ -234,7 +238,8 @@ static int parse(ConfigReader *r, const char *text, size_t size, bool open_to_al
         else if (c)
                 read_tree(r, c, text, size);
         if (r->inline_secrets && open_to_all)
-                config_warning(r, "holds secrets and can be read by every account: chmod o-r it, or keep them in files of their own");
+                config_warning(r,
+                               "holds secrets and can be read by every account: chmod o-r it, or keep them in files of their own");
         int q = finish(r, c, ret_problems);
         if (q >= 0)
                 *ret = TAKE_PTR(c);

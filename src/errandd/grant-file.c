@@ -62,7 +62,8 @@ static bool read_texts(JsonObject *o, Grant *g) {
         const char *host, *duration, *boot, *problem;
         char normal[HOST_TEXT_MAX + 1];
 
-        if (json_get_string(o, "host", &host) < 0 || json_get_string(o, "duration", &duration) < 0 || json_get_string(o, "boot", &boot) < 0)
+        if (json_get_string(o, "host", &host) < 0 || json_get_string(o, "duration", &duration) < 0 ||
+            json_get_string(o, "boot", &boot) < 0)
                 return false;
         if (host_text_normalize(host, HOST_TEXT_WILDCARD, normal, &problem) < 0 || !streq(normal, host) ||
             grant_duration_parse(duration, &g->duration, &g->span, &problem) < 0 || strlen(boot) != BOOT_ID_SIZE)
@@ -76,7 +77,8 @@ static bool read_numbers(JsonObject *o, Grant *g) {
         uint64_t number, by;
 
         if (json_get_u64(o, "number", GRANT_NUMBER_MAX, &number) < 0 || json_get_u64(o, "by", UINT32_MAX - 1, &by) < 0 ||
-            json_get_u64(o, "granted", TIME_MAX, &g->granted.realtime) < 0 || json_get_u64(o, "boottime", TIME_MAX, &g->granted.boottime) < 0)
+            json_get_u64(o, "granted", TIME_MAX, &g->granted.realtime) < 0 ||
+            json_get_u64(o, "boottime", TIME_MAX, &g->granted.boottime) < 0)
                 return false;
         int r = json_get_u64(o, "used", TIME_MAX, &g->used);
         if (r == -EINVAL || (r >= 0 && (g->used == 0 || g->duration != GRANT_ONCE)))
@@ -99,7 +101,8 @@ static int read_grants(JsonArray *array, GrantList *l, char **ret_problem) {
                 JsonNode *node = json_array_get_element(array, i);
                 Grant *g = &l->grants[i];
 
-                if (!JSON_NODE_HOLDS_OBJECT(node) || !read_texts(json_node_get_object(node), g) || !read_numbers(json_node_get_object(node), g))
+                if (!JSON_NODE_HOLDS_OBJECT(node) || !read_texts(json_node_get_object(node), g) ||
+                    !read_numbers(json_node_get_object(node), g))
                         return refuse(ret_problem, "has a grant, the %u. of them, that is not what it must be", i + 1);
                 if (g->number <= previous || g->number > l->last)
                         return refuse(ret_problem, "has grants whose numbers do not fit each other");
@@ -158,7 +161,8 @@ int grant_list_read(int dir, GrantList *ret, char **ret_problem) {
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return refuse(ret_problem, GRANTS_NAME " cannot be read: %s", r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
+                return refuse(ret_problem, GRANTS_NAME " cannot be read: %s",
+                              r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
         r = grant_list_parse(text, size, ret, &reason);
         return r == -EBADMSG ? refuse(ret_problem, GRANTS_NAME " %s", reason) : r;
 }

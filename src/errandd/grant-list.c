@@ -46,9 +46,9 @@ int grant_duration_parse(const char *s, GrantDuration *ret, usec_t *ret_span, co
                 *ret_span = span;
                 return 0;
         }
-        *ret_problem = r == -ERANGE           ? "the duration is longer than 30 days"
-                       : r >= 0               ? "the duration is shorter than a second"
-                                              : "the duration is not once, always or a time span such as 10m or 1h 30m";
+        *ret_problem = r == -ERANGE ? "the duration is longer than 30 days"
+                       : r >= 0     ? "the duration is shorter than a second"
+                                    : "the duration is not once, always or a time span such as 10m or 1h 30m";
         return -EBADMSG;
 }
 

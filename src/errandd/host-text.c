@@ -51,7 +51,8 @@ static int normalize_name(const char *s, size_t size, char *ret, bool *ret_addre
                 return refuse(ret_problem, "is longer than 253 bytes");
         for (size_t i = 0; i < size; i++) {
                 if (!ascii_alpha(s[i]) && !ascii_digit(s[i]) && !strchr("-_.", s[i]))
-                        return refuse(ret_problem, "is not a host name alone (letters, digits, '-', '_' and '.'; no scheme, port or path)");
+                        return refuse(ret_problem,
+                                      "is not a host name alone (letters, digits, '-', '_' and '.'; no scheme, port or path)");
                 ret[i] = ascii_lower(s[i]);
         }
         ret[size] = 0;
@@ -100,7 +101,8 @@ int host_text_normalize(const char *s, HostTextFlags flags, char ret[static HOST
                 if (r < 0)
                         return r;
                 if (address || !strchr(text + 2, '.'))
-                        return refuse(ret_problem, "has a '*' before an address or a single label, which would cover a whole top-level domain");
+                        return refuse(ret_problem,
+                                      "has a '*' before an address or a single label, which would cover a whole top-level domain");
                 memcpy(text, "*.", 2);
         } else if (s[0] == '[' && s[size - 1] == ']')
                 r = normalize_ipv6(s + 1, size - 2, text, ret_problem);

@@ -45,8 +45,8 @@ static int get_receipt(JsonObject *o, StoredReceipt *r) {
         const struct {
                 const char *name;
                 uint64_t *field;
-        } numbers[] = {{"ended", &r->ended}, {"query", &r->query}, {"status", &r->status}, {"duration", &r->duration},
-                       {"up", &r->up},       {"down", &r->down}};
+        } numbers[] = {{"ended", &r->ended},       {"query", &r->query}, {"status", &r->status},
+                       {"duration", &r->duration}, {"up", &r->up},       {"down", &r->down}};
         const char *outcome;
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
@@ -82,7 +82,8 @@ static int take_grant_use(Ingest *in, JsonObject *o) {
         uint64_t used, number;
 
         if (json_get_string(o, "session", &session) < 0 || json_get_string(o, "grant", &text) < 0 ||
-            json_get_u64(o, "used", NUMBER_MAX, &used) < 0 || !streq(session, in->session) || parse_u64(text, UINT32_MAX, &number) < 0)
+            json_get_u64(o, "used", NUMBER_MAX, &used) < 0 || !streq(session, in->session) ||
+            parse_u64(text, UINT32_MAX, &number) < 0)
                 return -EBADMSG;
         int r = in->handler->grant_used(in->session, (uint32_t) number, used, in->handler->userdata);
         if (r >= 0)
@@ -210,9 +211,14 @@ static void warn(Ingest *in, int error) {
         int n = -1;
 
         if (error == -ESTALE)
-                n = asprintf(&text, "The receipts spool of session %s became shorter: its holder tampered with it, and nothing more is read from it", in->session);
+                n = asprintf(&text,
+                             "The receipts spool of session %s became shorter: its holder tampered with it, and nothing more is "
+                             "read from it",
+                             in->session);
         else if (in->report.damaged > 0)
-                n = asprintf(&text, "The receipts spool of session %s is damaged in %" PRIu64 " place(s), the first at byte %" PRIu64 ": %" PRIu64 " bytes were skipped",
+                n = asprintf(&text,
+                             "The receipts spool of session %s is damaged in %" PRIu64 " place(s), the first at byte %" PRIu64
+                             ": %" PRIu64 " bytes were skipped",
                              in->session, in->report.damaged, in->first_damage, in->report.skipped);
         if (n < 0)
                 text = NULL;

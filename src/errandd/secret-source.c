@@ -95,7 +95,8 @@ static int read_secret(const char *what, const char *path, SecretForm form, Secr
         return r;
 }
 
-int secret_source_resolve(const SecretSource *s, SecretForm form, const char *credentials_directory, Secret **ret, char **ret_problem) {
+int secret_source_resolve(const SecretSource *s, SecretForm form, const char *credentials_directory, Secret **ret,
+                          char **ret_problem) {
         _cleanup_free_ char *what = NULL, *path = NULL;
 
         switch (s->kind) {
@@ -108,7 +109,8 @@ int secret_source_resolve(const SecretSource *s, SecretForm form, const char *cr
         case SECRET_SOURCE_SYSTEMD_CREDENTIAL:
                 if (!credentials_directory || credentials_directory[0] != '/')
                         return refuse(ret_problem,
-                                      "the systemd credential %s cannot be read: systemd gave no credentials (is LoadCredential= in the unit?)",
+                                      "the systemd credential %s cannot be read: systemd gave no credentials (is LoadCredential= "
+                                      "in the unit?)",
                                       s->name);
                 if (asprintf(&what, "the systemd credential %s", s->name) < 0)
                         return TAKE_PTR(what), -ENOMEM;

@@ -27,36 +27,42 @@ typedef enum Statement {
         _STATEMENT_MAX,
 } Statement;
 
-#define COLUMNS "number, ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded"
-#define FILTER "number < ?2 AND (?3 IS NULL OR provider = ?3) AND (?4 IS NULL OR outcome = ?4) AND ended >= ?5 ORDER BY number DESC LIMIT ?6"
+#define COLUMNS                                                                                                                    \
+        "number, ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded"
+#define FILTER                                                                                                                     \
+        "number < ?2 AND (?3 IS NULL OR provider = ?3) AND (?4 IS NULL OR outcome = ?4) AND ended >= ?5 ORDER BY number DESC "     \
+        "LIMIT ?6"
 
 static const char *const statements[_STATEMENT_MAX] = {
         /* At once with the write lock: a transaction that began as a reader cannot wait for it. */
         [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
         [STATEMENT_COMMIT] = "COMMIT",
         [STATEMENT_ROLLBACK] = "ROLLBACK",
-        [STATEMENT_ADD] = "INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down,"
-                          " outcome, unrecorded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        [STATEMENT_ADD] =
+                "INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down,"
+                " outcome, unrecorded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
         [STATEMENT_GET] = "SELECT " COLUMNS " FROM receipts WHERE number = ?1",
         [STATEMENT_QUERY] = "SELECT " COLUMNS " FROM receipts WHERE ?1 IS NULL AND " FILTER,
         [STATEMENT_QUERY_SESSION] = "SELECT " COLUMNS " FROM receipts WHERE session = ?1 AND " FILTER,
         [STATEMENT_GET_SPOOL] = "SELECT position, length, damaged, tampered FROM spools WHERE session = ?1",
-        [STATEMENT_SET_SPOOL] = "INSERT OR REPLACE INTO spools (session, position, length, damaged, tampered) VALUES (?1, ?2, ?3, ?4, ?5)",
+        [STATEMENT_SET_SPOOL] =
+                "INSERT OR REPLACE INTO spools (session, position, length, damaged, tampered) VALUES (?1, ?2, ?3, ?4, ?5)",
         [STATEMENT_COLLECT_RECEIPTS] = "DELETE FROM receipts WHERE session = ?1",
         [STATEMENT_COLLECT_SPOOL] = "DELETE FROM spools WHERE session = ?1",
 };
 
 /* AUTOINCREMENT: a number names an object on the bus, and must not come to mean another receipt. */
-static const char schema[] = "BEGIN IMMEDIATE;"
-                             "CREATE TABLE receipts (number INTEGER PRIMARY KEY AUTOINCREMENT, ended INTEGER NOT NULL, session TEXT NOT NULL,"
-                             " provider TEXT NOT NULL, credential TEXT NOT NULL, host TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,"
-                             " query INTEGER NOT NULL, status INTEGER NOT NULL, duration INTEGER NOT NULL, up INTEGER NOT NULL,"
-                             " down INTEGER NOT NULL, outcome TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;"
-                             "CREATE INDEX receipts_of_session ON receipts (session, number);"
-                             "CREATE TABLE spools (session TEXT PRIMARY KEY, position INTEGER NOT NULL, length INTEGER NOT NULL,"
-                             " damaged INTEGER NOT NULL, tampered INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
-                             "PRAGMA user_version = 1;"
-                             "COMMIT;";
+static const char schema[] =
+        "BEGIN IMMEDIATE;"
+        "CREATE TABLE receipts (number INTEGER PRIMARY KEY AUTOINCREMENT, ended INTEGER NOT NULL, session TEXT NOT NULL,"
+        " provider TEXT NOT NULL, credential TEXT NOT NULL, host TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,"
+        " query INTEGER NOT NULL, status INTEGER NOT NULL, duration INTEGER NOT NULL, up INTEGER NOT NULL,"
+        " down INTEGER NOT NULL, outcome TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;"
+        "CREATE INDEX receipts_of_session ON receipts (session, number);"
+        "CREATE TABLE spools (session TEXT PRIMARY KEY, position INTEGER NOT NULL, length INTEGER NOT NULL,"
+        " damaged INTEGER NOT NULL, tampered INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+        "PRAGMA user_version = 1;"
+        "COMMIT;";
 
 /* NORMAL: a power cut may take the last transactions, but never half of one, and their spools are still there to be read again. */
 static const char settings[] = "PRAGMA journal_mode = WAL;"
@@ -109,7 +115,8 @@ static int keep_error(Store *s, int code) {
         int r = map_error(s->db, code);
 
         if (r < 0)
-                (void) snprintf(s->error, sizeof(s->error), "%.200s (SQLite %d)", sqlite3_errmsg(s->db), sqlite3_extended_errcode(s->db));
+                (void) snprintf(s->error, sizeof(s->error), "%.200s (SQLite %d)", sqlite3_errmsg(s->db),
+                                sqlite3_extended_errcode(s->db));
         return r;
 }
 
@@ -217,7 +224,9 @@ int store_set_aside(const char *state_dir, char **ret_problem) {
                 if (r < 0)
                         return r;
         }
-        if (asprintf(&problem, "%s was damaged and is now %s.damaged-%" PRIu64 "; a new one is filled from the spools of the sessions that are still there",
+        if (asprintf(&problem,
+                     "%s was damaged and is now %s.damaged-%" PRIu64
+                     "; a new one is filled from the spools of the sessions that are still there",
                      path, path, seconds) < 0)
                 return -ENOMEM;
         *ret_problem = problem;
@@ -361,7 +370,8 @@ void stored_receipt_list_done(StoredReceiptList *l) {
 
 /* The columns in the order of COLUMNS. */
 static int read_row(sqlite3_stmt *statement, StoredReceipt *ret) {
-        StoredReceipt r = {.number = (uint64_t) sqlite3_column_int64(statement, 0), .ended = (usec_t) sqlite3_column_int64(statement, 1)};
+        StoredReceipt r = {.number = (uint64_t) sqlite3_column_int64(statement, 0),
+                           .ended = (usec_t) sqlite3_column_int64(statement, 1)};
         char **texts[] = {&r.session, &r.provider, &r.credential, &r.host, &r.method, &r.path};
         uint64_t *numbers[] = {&r.query, &r.status, &r.duration, &r.up, &r.down};
         const char *outcome = (const char *) sqlite3_column_text(statement, 13);
