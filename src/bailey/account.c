@@ -96,9 +96,9 @@ static int become(const Account *a, bool has_entry) {
 
         int r = has_entry ? initgroups(a->name, a->gid) : setgroups(0, NULL);
         if (r < 0 || setresgid(a->gid, a->gid, a->gid) < 0 || setresuid(a->uid, a->uid, a->uid) < 0)
-                return log_error_errno(errno, "uid 0 never runs a command, and it cannot become uid %u (%s) here: %m. It lacks CAP_SETUID and "
-                                       "CAP_SETGID, or this user namespace does not map that account; start bailey as an ordinary account",
-                                       a->uid, a->name);
+                return log_error_errno(errno, "uid 0 never runs a command, and it cannot become uid %u (%s) here: %m. It lacks "
+                                       "CAP_SETUID and CAP_SETGID, or this user namespace does not map that account; start "
+                                       "bailey as an ordinary account", a->uid, a->name);
         r = drop_capabilities();
         if (r < 0)
                 return log_error_errno(r, "Failed to drop capabilities: %m");

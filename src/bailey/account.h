@@ -17,6 +17,6 @@ typedef struct Account {
 
 void account_done(Account *a);
 
-/* Settles the account and drops to it for good: groups, gid, uid, capabilities. `user` is a name or a uid, NULL: the caller, or for root
- * SUDO_UID and else the owner of the working directory. Logs why not and returns a negative errno. */
+/* Settles the account and drops to it for good: groups, gid, uid, capabilities. `user` is a name or a uid, NULL: the caller, or
+ * for root SUDO_UID and else the owner of the working directory. Logs why not and returns a negative errno. */
 int account_settle(const char *user, Account *ret);

@@ -37,6 +37,7 @@
  */
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bailey/control.h"
@@ -172,9 +173,13 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         r = signals_take(&signals, &s.signals);
         if (r < 0)
                 return failure_set(f, STAGE_PROCESS, r, "taking signals");
-        r = start_child(&c, &s, f);
+        c.started = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        s.started = c.started;
+        r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : start_child(&c, &s, f);
         if (r >= 0)
                 r = supervise(&s, f);
+        if (c.started != MAP_FAILED)
+                (void) munmap(c.started, sizeof(bool));
         signals_give_back(&signals, s.signals);
         safe_close(s.pidfd);
         safe_close(s.control);

@@ -26,13 +26,14 @@ typedef struct RunOptions {
 typedef struct RunResult {
         int status;            /* exit code for bailey: the command's own, or 128 + signal */
         int signal;            /* that ended the command; 0: it exited */
-        bool started;          /* false: set-up failed, nothing was run, and the error has been printed */
+        bool started;          /* false: execve() failed, status is 126 or 127, and the error has been printed */
         GapSet gaps;           /* not enforced in this run */
         int landlock_abi;      /* 0 = none */
         bool isolated;         /* namespaces and new root */
         unsigned survivors;    /* processes that outlived the command and were killed */
 } RunResult;
 
-/* Runs the plan to its end. 0 with *ret filled when the command ran; else a negative errno after one line that says which
- * step failed, with what, and what to do. Signals are handled by this call as long as it runs. */
+/* Runs the plan to its end. 0 with *ret filled when the command ran, or was all that could not be; else a negative errno after
+ * one line that says which step failed, with what, and what to do. Gaps are warned of before the command starts; survivors are
+ * the caller's to tell. Signals are handled by this call as long as it runs. -EPERM for root. */
 int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret);

@@ -10,6 +10,7 @@ void findings_done(Findings *f) {
         f->warnings = strv_free(f->warnings);
 }
 
+static void add(Findings *f, char ***list, const char *format, va_list ap) _printf_(3, 0);
 static void add(Findings *f, char ***list, const char *format, va_list ap) {
         char *text = NULL;
 

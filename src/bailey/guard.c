@@ -85,8 +85,8 @@ static void check_sockets(const Check *c) {
                 }
         }
         if (above && c->layers[c->rule->layer]->from_file)
-                finding_warning(c->findings, "%s:%u: %s is granted, but below it stay covered: %s; other sockets below it can be connected to",
-                                c->layers[c->rule->layer]->name, c->rule->line, c->rule->path, above);
+                finding_warning(c->findings, "%s:%u: %s is granted, but below it stay covered: %s; other sockets there can be "
+                                "connected to", c->layers[c->rule->layer]->name, c->rule->line, c->rule->path, above);
 }
 
 static void check_state(const Check *c) {

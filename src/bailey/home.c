@@ -95,7 +95,8 @@ static int enter_directory(int *fd, const char *name, const char *whole, bool st
         int next = openat(*fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0) {
                 if (errno == ELOOP || errno == ENOTDIR) {
-                        log_error("%s of the home %s is not a directory; bailey follows no link there: remove it", name, whole);
+                        log_error("%s of the home %s is not a directory; bailey follows no link there: remove it", name,
+                                  whole);
                         return -ELOOP;
                 }
                 return log_error_errno(errno, "Failed to open %s of the home %s: %m", name, whole);
@@ -107,8 +108,8 @@ static int enter_directory(int *fd, const char *name, const char *whole, bool st
         if (fstat(next, &st) < 0)
                 return log_error_errno(errno, "Failed to look at %s of the home %s: %m", name, whole);
         if (st.st_uid != geteuid()) {
-                log_error("%s of the home %s belongs to uid %u, not to this account; remove it or name another with --home", name,
-                          whole, st.st_uid);
+                log_error("%s of the home %s belongs to uid %u, not to this account; remove it or name another with --home",
+                          name, whole, st.st_uid);
                 return -EPERM;
         }
         if ((st.st_mode & 077) && fchmod(next, 0700) < 0)

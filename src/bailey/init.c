@@ -246,6 +246,7 @@ static int payload_execute(const Init *i) {
 static int payload_start(Init *i, int *ret_exec_error) {
         volatile int error = 0;
 
+        *i->context->started = true;
         pid_t pid = vfork();
         if (pid < 0)
                 return failure_set(i->failure, STAGE_EXECUTE, errno, "fork");

@@ -16,6 +16,7 @@ typedef struct InitContext {
         bool send_namespaces; /* with CONTROL_PREPARED */
         int landlock_abi;
         GapSet refused_gaps; /* one of these found inside ends the run */
+        bool *started;      /* shared with the supervisor: set when the payload may have begun to run */
 } InitContext;
 
 /* Runs in the new process, all signals blocked: builds the world, confines itself, runs the payload, reaps, and exits. */

@@ -24,9 +24,9 @@
 typedef struct NewRoot {
         int base; /* the tmpfs that everything is attached to */
         int top;  /* what is seen at "/": the base, or a bind mount over it */
+        int cover_directory, cover_file; /* an attached cover, which further ones are cloned from, -EBADF before the first */
         dev_t *own; /* the file systems made here: mount points are made in them, never in a tree of the host */
         size_t n_own;
-        int cover_directory, cover_file; /* an attached cover, which further ones are cloned from, -EBADF before the first */
 } NewRoot;
 
 static int own_add(NewRoot *root, int mount) {

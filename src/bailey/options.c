@@ -112,18 +112,25 @@ static int read_gap(const Option *option, Options *o, const char *value) {
 }
 
 static const Option options[] = {
-        {"--config", "FILE", RUN | SHOW, read_text, offsetof(Options, config), "add a policy file on top of the target and the floor"},
-        {"--user", "NAME", RUN | SHOW, read_text, offsetof(Options, user), "as root: the account to run as (else SUDO_UID, else the directory's owner)"},
+        {"--config", "FILE", RUN | SHOW, read_text, offsetof(Options, config),
+         "add a policy file on top of the target and the floor"},
+        {"--user", "NAME", RUN | SHOW, read_text, offsetof(Options, user),
+         "as root: the account to run as (else SUDO_UID, else the directory's owner)"},
         {"--json", NULL, RUN | SHOW, read_flag, offsetof(Options, json), "print for programs: show's policy, run's closing line"},
         {"--plan", NULL, SHOW, read_flag, offsetof(Options, plan), "print the steps that a run takes"},
         {"--home", "DIR", RUN | SHOW, read_text, offsetof(Options, home), "use that directory for the private home"},
         {"--strict", NULL, RUN, read_flag, offsetof(Options, strict), "refuse to run when anything cannot be enforced here"},
-        {"--accept-gap", "NAME", RUN, read_gap, 0, "under --strict: that one may be missing (repeatable)"},
-        {"--quiet", NULL, RUN, read_flag, offsetof(Options, quiet), "do not print what was enforced; what was not is printed always"},
-        {"--broker-socket", "PATH", RUN, read_text, offsetof(Options, broker_socket), "hand a listener inside to the broker there"},
-        {"--broker-token-fd", "N", RUN, read_fd, offsetof(Options, broker_token_fd), "read the token of that hand-over from there"},
+        {"--accept-gap", "NAME", RUN, read_gap, 0,
+         "under --strict: that one may be missing (repeatable)"},
+        {"--quiet", NULL, RUN, read_flag, offsetof(Options, quiet),
+         "do not print what was enforced; what was not is printed always"},
+        {"--broker-socket", "PATH", RUN, read_text, offsetof(Options, broker_socket),
+         "hand a listener inside to the broker there"},
+        {"--broker-token-fd", "N", RUN, read_fd, offsetof(Options, broker_token_fd),
+         "read the token of that hand-over from there"},
         {"--listen", "127.0.0.1:PORT", RUN, read_listen, 0, "where that listener is, inside"},
-        {"--env-fd", "N", RUN, read_fd, offsetof(Options, env_fd), "add KEY=VALUE records from a sealed memfd to the environment"},
+        {"--env-fd", "N", RUN, read_fd, offsetof(Options, env_fd),
+         "add KEY=VALUE records from a sealed memfd to the environment"},
         {"--report-fd", "N", RUN, read_fd, offsetof(Options, report_fd), "write one line of JSON there before the target starts"},
         {"--console-socket", "N", RUN, read_fd, offsetof(Options, console_socket), "open a terminal inside and send its master there"},
         {"--console-size", "ROWSxCOLUMNS", RUN, read_size, 0, "how large that terminal is at first"},
@@ -228,8 +235,8 @@ static int find_verb(const char *word, Verb *ret) {
                 *ret = VERB_SHOW;
         else {
                 unsigned run = string_distance(word, verbs[VERB_RUN]), show = string_distance(word, verbs[VERB_SHOW]);
-                log_error("\"%s\" is not a verb; the verbs are run and show, did you mean \"%s\"? (To run a program: bailey run %s)",
-                          word, verbs[show < run ? VERB_SHOW : VERB_RUN], word);
+                log_error("\"%s\" is not a verb; the verbs are run and show, did you mean \"%s\"? (To run a program: bailey run "
+                          "%s)", word, verbs[show < run ? VERB_SHOW : VERB_RUN], word);
                 return -EINVAL;
         }
         return 0;

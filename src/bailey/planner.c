@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "bailey/guard.h"
 #include "bailey/planner.h"
@@ -402,6 +403,7 @@ static int plan_read_only(Planner *p, const Item *item, const Place *under) {
 
 static int plan_item(Planner *p, const Item *item) {
         const Place *found = place_of(p, item->path);
+        struct stat st;
         int r;
 
         if (!found)
@@ -416,6 +418,9 @@ static int plan_item(Planner *p, const Item *item) {
                 return plan_read_only(p, item, &under);
         case ITEM_SYMLINK:
         case ITEM_FILE:
+                /* Nothing can be made in the host's /etc, and a host without that file has nothing to hide in it. */
+                if (item->type == ITEM_FILE && under.host && (lstat(item->path, &st) < 0 || !S_ISREG(st.st_mode)))
+                        return 0;
                 if (under.closed || (item->type == ITEM_SYMLINK && (under.host || streq(under.path, item->path))))
                         return 0;
                 r = add_parents(p, &under, item->path);

@@ -6,7 +6,8 @@
 #include "bailey/plan.h"
 #include "bailey/policy.h"
 
-/* argv[0] is the program as the caller wrote it. 0 with *ret set; -ELOOP when the home became a link since the policy was resolved; -ENOMEM. */
+/* argv[0] is the program as the caller wrote it. 0 with *ret set; -ELOOP when the home became a link since the policy was
+ * resolved; -ENOMEM. */
 int plan_new(const Policy *p, char *const *argv, bool brokered, Plan **ret);
 
 /* Where the private home is mounted: the real path of what HOME names, else of the home itself. */

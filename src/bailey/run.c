@@ -34,7 +34,8 @@ static int connect_broker(const char *path, int *ret) {
 
                 directory = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
                 if (directory < 0)
-                        return log_error_errno(parent ? errno : ENAMETOOLONG, "Failed to connect to the broker at %s: %m; nothing was run", path);
+                        return log_error_errno(parent ? errno : ENAMETOOLONG,
+                                               "Failed to connect to the broker at %s: %m; nothing was run", path);
                 if (snprintf(through, sizeof(through), "/proc/self/fd/%d/%s", directory, slash + 1) >= (int) sizeof(through))
                         return log_error_errno(ENAMETOOLONG, "Failed to connect to the broker at %s: %m; nothing was run", path);
                 memcpy(address.sun_path, through, strlen(through) + 1);

@@ -86,6 +86,22 @@ static int ended(Supervisor *s, const ControlMessage *m) {
         return 1;
 }
 
+/* The child ended without a word: it was killed, and everything inside with it. */
+static int vanished(Supervisor *s, Failure *f) {
+        int status = 0;
+
+        while (waitpid(s->child, &status, 0) < 0 && errno == EINTR)
+                ;
+        s->child = -ESRCH;
+        int number = WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
+        if (!*s->started)
+                return failure_set(f, STAGE_PROCESS, 0, "it was killed by signal %d", number);
+        log_error("the sandbox's first process was killed by signal %d, and all others with it", number);
+        s->result->started = true;
+        s->result->status = 128 + number;
+        return 1;
+}
+
 /* One message. 1 = the end was told, 0 = go on, negative = failed. */
 static int handle_control(Supervisor *s, Failure *f) {
         int fds[CONTROL_FDS_MAX];
@@ -96,7 +112,7 @@ static int handle_control(Supervisor *s, Failure *f) {
         if (r < 0)
                 return failure_set(f, STAGE_PROCESS, r, "its message");
         if (r == 0)
-                return failure_set(f, STAGE_PROCESS, ESRCH, "it was killed");
+                return vanished(s, f);
 
         switch (m.type) {
         case CONTROL_PREPARED:
@@ -150,9 +166,11 @@ int supervise(Supervisor *s, Failure *f) {
                 if (polls[0].revents)
                         r = handle_control(s, f);
         }
-        if (r < 0)
-                (void) kill(s->child, SIGKILL);
-        while (waitpid(s->child, NULL, 0) < 0 && errno == EINTR)
-                ;
+        if (s->child > 0) {
+                if (r < 0)
+                        (void) kill(s->child, SIGKILL);
+                while (waitpid(s->child, NULL, 0) < 0 && errno == EINTR)
+                        ;
+        }
         return r < 0 ? r : 0;
 }

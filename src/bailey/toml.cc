@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#define TOML_EXCEPTIONS 0
+
+/* With exceptions, for two reasons: toml++ 3.3 meets some plain syntax errors ("[^x]") by an assertion, which must become a
+ * message and neither an abort nor, with NDEBUG, undefined behaviour; and memory that runs out must become -ENOMEM. None leaves
+ * this file. */
+namespace {
+struct AssertionFailed {};
+[[noreturn]] void assertion_failed() {
+        throw AssertionFailed();
+}
+} // namespace
+#undef NDEBUG
+#define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : assertion_failed())
+#define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_MAX_NESTED_VALUES 32
@@ -9,6 +21,20 @@
 #pragma GCC diagnostic ignored "-Wnull-dereference"
 #pragma GCC diagnostic ignored "-Wshadow"
 #endif
+/* Its table of blank characters calls every other character from U+00A0 on unreachable. */
+#if __has_include(<toml++/impl/unicode.hpp>)
+#include <toml++/impl/forward_declarations.hpp>
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE return false
+#include <toml++/impl/unicode.hpp>
+#elif __has_include(<toml++/impl/unicode.h>)
+#include <toml++/impl/forward_declarations.h>
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE return false
+#include <toml++/impl/unicode.h>
+#endif
+#undef TOML_UNREACHABLE
+#define TOML_UNREACHABLE __builtin_unreachable()
 #include <toml++/toml.h>
 #if defined(__GNUC__)
 #pragma GCC diagnostic pop
@@ -18,9 +44,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "bailey/toml.h"
+extern "C" {
+#include "basic/text.h"
+#include "basic/utf8.h"
+}
 
 namespace {
 
@@ -112,31 +143,118 @@ int convert(const toml::node &node, unsigned depth, TomlValue *value, Trouble &t
         return 0;
 }
 
-/* A dotted key of some ten thousand parts is a tree of that depth, which toml++ takes down by recursion. Strings are told apart
- * only roughly: a line of more dots than the cap is refused wherever they really stand. */
-bool too_many_dots(const char *text, size_t size, unsigned *ret_line) {
-        unsigned line = 1, dots = 0;
-        char quote = 0;
+/* Reads over a document as far as it is one, telling strings and comments from the rest, and stops at what toml++ should not
+ * see: bytes that TOML allows nowhere, a character beyond ASCII outside of strings and comments, and dotted keys of thousands of
+ * parts, whose tables it takes down by recursion. After a first mistake the two readers may disagree; toml++ goes no further. */
+class Scan {
+public:
+        Scan(const char *text, size_t size) : p(reinterpret_cast<const unsigned char *>(text)), end(p + size), start(p) {}
 
-        for (size_t i = 0; i < size; i++) {
-                char c = text[i];
-                if (c == '\n') {
-                        line++;
-                        dots = 0;
-                        quote = 0;
-                } else if (quote) {
-                        if (c == '\\' && quote == '"')
-                                i += i + 1 < size && text[i + 1] != '\n';
-                        else if (c == quote)
-                                quote = 0;
-                } else if (c == '"' || c == '\'')
-                        quote = c;
-                else if (c == '.' && ++dots > TOML_LINE_DOTS_MAX) {
-                        *ret_line = line;
+        unsigned line = 1;
+        unsigned column() const {
+                return static_cast<unsigned>(p - start) + 1;
+        }
+
+        /* NULL, or what is wrong at line and column(). */
+        const char *run() {
+                if (size() >= 3 && memcmp(p, "\xef\xbb\xbf", 3) == 0)
+                        p += 3;
+                while (p < end) {
+                        size_t n = utf8_sequence(p, size());
+                        if (n == 0)
+                                return "not valid UTF-8";
+                        if (*p == '\r' ? size() < 2 || p[1] != '\n' : (*p < 0x20 && *p != '\t' && *p != '\n') || *p == 0x7f)
+                                return "a control character";
+                        if (*p == '\n')
+                                newline();
+                        else if (state == NONE && n > 1)
+                                return "a character outside of strings that is not ASCII";
+                        else if (n > 1)
+                                p += n;
+                        else if (!step())
+                                return "a key of more than 512 parts";
+                }
+                return nullptr;
+        }
+
+private:
+        const unsigned char *p, *end, *start; /* start: of the line */
+        enum State { NONE, COMMENT, STRING, LONG_STRING } state = NONE;
+        unsigned char quote = 0;
+        unsigned dots = 0;
+
+        size_t size() const {
+                return static_cast<size_t>(end - p);
+        }
+
+        bool three_quotes(unsigned char c) const {
+                return size() >= 3 && p[0] == c && p[1] == c && p[2] == c;
+        }
+
+        void newline() {
+                start = ++p;
+                line++;
+                dots = 0;
+                if (state != LONG_STRING)
+                        state = NONE;
+        }
+
+        /* One ASCII character but a newline. */
+        bool step() {
+                if (state == NONE && (*p == '"' || *p == '\'')) {
+                        quote = *p;
+                        state = three_quotes(quote) ? LONG_STRING : STRING;
+                        p += state == LONG_STRING ? 3 : 1;
                         return true;
                 }
+                if (state == NONE && *p == '#')
+                        state = COMMENT;
+                else if (state == NONE && *p == '.' && ++dots > TOML_LINE_DOTS_MAX)
+                        return false;
+                else if (state != NONE && state != COMMENT && quote == '"' && *p == '\\' && size() > 1 && p[1] > 0x1f &&
+                         p[1] < 0x7f)
+                        p++;
+                else if (state == STRING && *p == quote)
+                        state = NONE;
+                else if (state == LONG_STRING && three_quotes(quote)) {
+                        /* Up to two more are the string's own. */
+                        p += 2;
+                        for (int i = 0; i < 2 && size() > 1 && p[1] == quote; i++)
+                                p++;
+                        state = NONE;
+                }
+                p++;
+                return true;
         }
-        return false;
+};
+
+/* Where toml++'s assertion about keys was met: the first header that no key follows. */
+unsigned suspect_line(std::string_view text) {
+        unsigned line = 1;
+
+        for (size_t at = 0; at < text.size(); line++) {
+                size_t next = MIN(text.find('\n', at), text.size());
+                std::string_view one = text.substr(at, next - at);
+                size_t i = one.find_first_not_of(" \t");
+                if (i != one.npos && one[i] == '[') {
+                        i = one.find_first_not_of("[ \t", i);
+                        if (i != one.npos && one[i] != ']' && one[i] != '"' && one[i] != '\'' && one[i] != '_' && one[i] != '-' &&
+                            !ascii_alpha(one[i]) && !ascii_digit(one[i]))
+                                return line;
+                }
+                at = next + 1;
+        }
+        return 1;
+}
+
+int parse(std::string_view text, TomlValue *value, Trouble &trouble) try {
+        return convert(toml::parse(text), 0, value, trouble);
+} catch (const toml::parse_error &error) {
+        return complain(trouble, error.source().begin.line, error.source().begin.column, error.what());
+} catch (const AssertionFailed &) {
+        return complain(trouble, suspect_line(text), 1, "a table, key or value is malformed");
+} catch (const std::bad_alloc &) {
+        return -ENOMEM;
 }
 
 void done(TomlValue *value) {
@@ -158,29 +276,18 @@ extern "C" TomlValue *toml_free(TomlValue *value) {
 
 extern "C" int toml_parse(const char *text, size_t size, TomlValue **ret, TomlProblem *ret_problem) {
         Trouble trouble{ret_problem, 0};
-        unsigned line;
-
         if (size > TOML_SIZE_MAX)
                 return complain(trouble, 1, 1, "larger than 256 KiB");
-        if (too_many_dots(text, size, &line))
-                return complain(trouble, line, 1, "a key of more than 512 parts");
-
-        toml::parse_result result = toml::parse(std::string_view(text, size));
-        if (!result) {
-                const toml::parse_error &error = result.error();
-                std::string_view description = error.description();
-                snprintf(ret_problem->text, sizeof(ret_problem->text), "%.*s", static_cast<int>(description.size()),
-                         description.data());
-                ret_problem->line = error.source().begin.line;
-                ret_problem->column = error.source().begin.column;
-                return -EBADMSG;
-        }
+        Scan scan(text, size);
+        const char *wrong = scan.run();
+        if (wrong)
+                return complain(trouble, scan.line, scan.column(), wrong);
 
         auto value = static_cast<TomlValue *>(calloc(1, sizeof(TomlValue)));
         if (!value)
                 return -ENOMEM;
         value->line = value->column = 1;
-        int r = convert(result.table(), 0, value, trouble);
+        int r = parse(std::string_view(text, size), value, trouble);
         if (r < 0) {
                 toml_free(value);
                 return r;

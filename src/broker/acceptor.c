@@ -15,8 +15,8 @@
 #include "broker/acceptor.h"
 
 #define ACCEPTOR_STACK_SIZE (128U * 1024U)
-#define ACCEPTOR_SIGNAL SIGUSR2      /* interrupts accept(2); it does nothing else */
-#define RETRY_MSEC 100               /* after EMFILE, or when the session shut its own listener down */
+#define ACCEPTOR_SIGNAL SIGUSR2 /* interrupts accept(2); it does nothing else */
+#define RETRY_MSEC 100          /* after EMFILE, or when the session shut its own listener down */
 #define STOP_STEP_USEC (10 * USEC_PER_MSEC)
 #define STOP_STEPS 50U
 
@@ -25,8 +25,8 @@ struct Acceptor {
         pthread_t thread;
         atomic_bool stopping;
         int listener;
-        int wake;          /* eventfd: stop */
-        int queue[2];      /* pipe of ints: accepted fds */
+        int wake;     /* eventfd: stop */
+        int queue[2]; /* pipe of ints: accepted fds */
         sd_event_source *io;
         AcceptHandler handler;
         void *userdata;
@@ -117,7 +117,7 @@ int acceptor_new(sd_event *event, int listener, AcceptHandler handler, void *use
         Acceptor *a = calloc(1, sizeof(Acceptor));
         if (!a)
                 return -ENOMEM;
-        *a = (Acceptor) {.listener = listener, .wake = -EBADF, .queue = {-EBADF, -EBADF}, .handler = handler, .userdata = userdata};
+        *a = (Acceptor){.listener = listener, .wake = -EBADF, .queue = {-EBADF, -EBADF}, .handler = handler, .userdata = userdata};
 
         int r = 0;
         a->wake = eventfd(0, EFD_CLOEXEC);
@@ -148,7 +148,8 @@ Acceptor *acceptor_free(Acceptor *a) {
         for (unsigned step = 0; step < STOP_STEPS; step++) {
                 struct timespec until;
 
-                /* Each time: the session can make the socket listen again, and the signal can come a moment before accept(2) begins. */
+                /* Each time: the session can make the socket listen again, and the signal can come a moment before accept(2)
+                 * begins. */
                 (void) shutdown(a->listener, SHUT_RDWR);
                 (void) pthread_kill(a->thread, ACCEPTOR_SIGNAL);
                 drain(a); /* makes room for a write that waits */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Accepts a session's connections in a thread of its own. A session that kept a duplicate of its listener can clear O_NONBLOCK, which belongs to
- * the open file that both share, and take the connection that poll(2) reported: accept(2) then blocks. So the loop never touches the
- * listener: only this thread does, and it hands connections over through a pipe. */
+/* Accepts a session's connections in a thread of its own. A session that kept a duplicate of its listener can clear O_NONBLOCK,
+ * which belongs to the open file that both share, and take the connection that poll(2) reported: accept(2) then blocks. So the loop
+ * never touches the listener: only this thread does, and it hands connections over through a pipe. */
 
 #include <systemd/sd-event.h>
 

@@ -20,7 +20,7 @@ typedef struct Range6 {
 #define IP4(a, b, c, d) ((uint32_t) (a) << 24 | (uint32_t) (b) << 16 | (uint32_t) (c) << 8 | (uint32_t) (d))
 
 /* The first row that covers an address decides. Beside each its source: the RFC in the IANA IPv4 Special-Purpose Address Registry, or
- * the cloud whose machines are configured there. Cloud rows stand first, as no exception lifts them. The registry's globally
+ * the cloud whose machines have it. The rows of "cloud-fabric" stand first, as no exception lifts them. The registry's globally
  * reachable blocks (192.31.196.0/24, 192.52.193.0/24, 192.175.48.0/24) are ordinary public hosts and have no row. */
 static const Range4 ranges4[] = {
         {IP4(168, 63, 129, 16), 32, "cloud-fabric"},    /* Azure's host agent */
@@ -30,8 +30,11 @@ static const Range4 ranges4[] = {
         {IP4(169, 254, 170, 2), 32, "cloud-fabric"},    /* AWS: credentials of ECS tasks */
         {IP4(169, 254, 170, 23), 32, "cloud-fabric"},   /* AWS: credentials of EKS pods */
         {IP4(169, 254, 0, 23), 32, "cloud-fabric"},     /* Tencent metadata */
+        {IP4(169, 254, 42, 42), 32, "cloud-fabric"},    /* Scaleway metadata */
         {IP4(100, 100, 100, 200), 32, "cloud-fabric"},  /* Alibaba metadata */
         {IP4(192, 0, 0, 192), 32, "cloud-fabric"},      /* Oracle metadata */
+        {IP4(161, 26, 0, 0), 16, "cloud-services"},     /* IBM: names, time, mirrors; routed inside its cloud only */
+        {IP4(166, 8, 0, 0), 14, "cloud-services"},      /* IBM: private service endpoints */
         {IP4(0, 0, 0, 0), 32, "unspecified"},           /* RFC 1122; Linux connects it to loopback */
         {IP4(0, 0, 0, 0), 8, "reserved"},               /* RFC 791, "this network" */
         {IP4(10, 0, 0, 0), 8, "private"},               /* RFC 1918 */
@@ -54,12 +57,12 @@ static const Range4 ranges4[] = {
 /* The same for the IANA IPv6 Special-Purpose Address Registry. Whatever has no row and is not in 2000::/3, all that was ever
  * given out as global unicast (IANA IPv6 Address Space; RFC 4291), is reserved. */
 static const Range6 ranges6[] = {
-        {{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x54}, 128, "cloud-fabric"},             /* fd00:ec2::254, AWS metadata */
-        {{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x02, 0x53}, 128, "cloud-fabric"},             /* fd00:ec2::253, AWS: name service */
-        {{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x01, 0x23}, 128, "cloud-fabric"},             /* fd00:ec2::123, AWS: time service */
-        {{0xfd, 0x00, 0x0e, 0xc2, [14] = 0x00, 0x23}, 128, "cloud-fabric"},             /* fd00:ec2::23, AWS: EKS pods */
+        {{0xfd, 0x00, 0x0e, 0xc2}, 32, "cloud-fabric"},                                 /* fd00:ec2::/32, AWS: metadata, names, time, EKS pods */
+        {{0xfd, 0x00, 0x01, 0x00, [12] = 0x01, 0x00, 0x02, 0x00}, 128, "cloud-fabric"}, /* fd00:100::100:200, Alibaba metadata */
         {{0xfd, 0x20, 0x00, 0xce, [14] = 0x02, 0x54}, 128, "cloud-fabric"},             /* fd20:ce::254, Google metadata */
         {{0xfd, 0x00, 0x00, 0xc1, [12] = 0xa9, 0xfe, 0xa9, 0xfe}, 128, "cloud-fabric"}, /* fd00:c1::a9fe:a9fe, Oracle metadata */
+        {{0xfd, 0x00, 0x00, 0x42, [15] = 0x42}, 128, "cloud-fabric"},                   /* fd00:42::42, Scaleway metadata */
+        {{0xfd, 0x00, 0xa9, 0xfe, 0xa9, 0xfe, [15] = 0x01}, 128, "cloud-fabric"},       /* fd00:a9fe:a9fe::1, Linode metadata */
         {{0xfe, 0x80, [12] = 0xa9, 0xfe, 0xa9, 0xfe}, 128, "cloud-fabric"},             /* fe80::a9fe:a9fe, OpenStack metadata */
         {{0}, 128, "unspecified"},                              /* ::, RFC 4291; Linux connects it to loopback */
         {{[15] = 1}, 128, "loopback"},                          /* ::1, RFC 4291 */

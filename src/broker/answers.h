@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The words of the broker's refusals, in one table. An answer's reason phrase is the row's; its body is the row's too, or a sentence that the
- * caller made. None of them repeats anything a client sent but a host that was parsed. */
+/* The words of the broker's refusals, in one table. An answer's reason phrase is the row's; its body is the row's too, or a
+ * sentence that the caller made. None of them repeats anything a client sent but a host that was parsed. */
 
 #include "broker/dial.h"
 #include "broker/hosts.h"
@@ -42,6 +42,6 @@ const AnswerWords *answer_words(Answer a);
 /* The answer for a dial that failed; not for DIAL_CONNECTED. */
 Answer answer_for_dial(DialResult result);
 
-/* The body of ANSWER_NOT_GRANTED. It suggests a command only for a single exact host, which every parsed Host is; session is the id. NULL
- * when out of memory. */
+/* The body of ANSWER_NOT_GRANTED. It suggests a command only for a single exact host, which every parsed Host is; session is the
+ * id. NULL when out of memory. */
 char *answer_not_granted(const Host *host, const char *session);

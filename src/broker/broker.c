@@ -170,7 +170,8 @@ int broker_configure(Broker *b, Setup *setup) {
                 return r;
         b->basic = TAKE_PTR(basic);
         b->setup = setup;
-        log_info("session %s: set up with %zu providers, %zu allowlist entries", setup->session, setup->n_providers, setup->n_allow);
+        log_info("session %s: set up with %zu providers, %zu allowlist entries", setup->session, setup->n_providers,
+                 setup->n_allow);
         return 0;
 }
 

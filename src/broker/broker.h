@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One session's broker: its sockets, configuration and connections. One thread runs the loop; lookups, receipts and the listener have theirs. */
+/* One session's broker: its sockets, configuration and connections. One thread runs the loop; lookups, receipts and the listener
+ * have theirs. */
 
 #include <systemd/sd-event.h>
 
@@ -18,24 +19,24 @@ typedef struct Resolver Resolver; /* resolve.c */
 
 struct Broker {
         sd_event *event;
-        Setup *setup;         /* NULL before setup */
-        Secret *basic;        /* what the session's Proxy-Authorization carries after "Basic "; NULL before setup and after close */
+        Setup *setup;  /* NULL before setup */
+        Secret *basic; /* what the session's Proxy-Authorization carries after "Basic "; NULL before setup and after close */
         Receipts *receipts;
         Grants *grants;
         Resolver *resolver;
         Control *control;
         Handover *handover;
-        Acceptor *acceptor;   /* NULL before the hand-over and after close; owns the listener */
+        Acceptor *acceptor;      /* NULL before the hand-over and after close; owns the listener */
         uint32_t listen_address; /* of the listener, network byte order */
         uint16_t listen_port;
-        uint64_t own_netns;   /* SO_NETNS_COOKIE of a socket of ours */
-        bool closed;          /* close was said: credential and stand-ins are dead; tunnels go on */
+        uint64_t own_netns; /* SO_NETNS_COOKIE of a socket of ours */
+        bool closed;        /* close was said: credential and stand-ins are dead; tunnels go on */
         Connection *connections;
         size_t n_connections, connections_max;
         size_t n_tunnels;
-        size_t n_buffers;     /* connections that hold a read buffer */
+        size_t n_buffers;               /* connections that hold a read buffer */
         uint64_t n_accepted, n_refused; /* for stats */
-        usec_t full_logged;   /* when the log last said that connections are turned away */
+        usec_t full_logged;             /* when the log last said that connections are turned away */
         PipePool pipes;
         sd_event_source *idle;
 };

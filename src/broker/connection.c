@@ -13,7 +13,8 @@
 #include "broker/request.h"
 #include "broker/tunnel.h"
 
-/* Finds a session's process that went without a reset: its kernel forgets the connection after a minute, and answers the next probe with one. */
+/* Finds a session's process that went without a reset: its kernel forgets the connection after a minute, and answers the next probe
+ * with one. */
 #define CLIENT_KEEPALIVE_IDLE_SEC 30
 #define CLIENT_KEEPALIVE_INTERVAL_SEC 10
 #define CLIENT_KEEPALIVE_PROBES 3
@@ -27,7 +28,8 @@ void connection_log(Connection *c, LogLevel level, const char *format, ...) {
                 text = NULL;
         va_end(ap);
         if (text)
-                log_line(level, "session %s: %s: %s", c->broker->setup ? c->broker->setup->session : "-", c->subject ? c->subject : "a request", text);
+                log_line(level, "session %s: %s: %s", c->broker->setup ? c->broker->setup->session : "-",
+                         c->subject ? c->subject : "a request", text);
 }
 
 static void log_tunnel_end(Connection *c, const char *how) {
@@ -35,7 +37,8 @@ static void log_tunnel_end(Connection *c, const char *how) {
 
         tunnel_counts(c->tunnel, &up, &down);
         connection_log(c, LOG_LEVEL_INFO, "%s after %llu s, %llu bytes up, %llu bytes down", how,
-                       (unsigned long long) ((now_monotonic() - c->began) / USEC_PER_SEC), (unsigned long long) up, (unsigned long long) down);
+                       (unsigned long long) ((now_monotonic() - c->began) / USEC_PER_SEC), (unsigned long long) up,
+                       (unsigned long long) down);
 }
 
 static void release_buffer(Connection *c) {
@@ -87,8 +90,10 @@ static void close_soon(Connection *c) {
         set_timer(c, 0);
 }
 
+/* Edge-triggered, and set anew after each event: the loop, which dispatches one source a turn, is then told of each once, and not
+ * of thousands again and again. Setting it looks at once, so nothing is missed. */
 static void watch(Connection *c, uint32_t events) {
-        int r = sd_event_source_set_io_events(c->io, events);
+        int r = sd_event_source_set_io_events(c->io, events | EPOLLET);
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->io, SD_EVENT_ON);
         if (r < 0)
@@ -104,9 +109,10 @@ static int take_socket_back(Connection *c) {
         int r = 0;
 
         if (!c->timer)
-                r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer, c);
+                r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer,
+                                               c);
         if (r >= 0 && !c->io)
-                r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN, on_io, c);
+                r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
         return r;
 }
 
@@ -119,7 +125,8 @@ void connection_consume_head(Connection *c) {
                 release_buffer(c);
 }
 
-/* Goes on with what is in c->in, or waits for more. Room to write is there at once, so EPOLLOUT means "look at c->in from the loop". */
+/* Goes on with what is in c->in, or waits for more. Room to write is there at once, so EPOLLOUT means "look at c->in from the
+ * loop". */
 static void read_next(Connection *c) {
         c->state = CONNECTION_READING;
         c->subject = mfree(c->subject);
@@ -136,10 +143,11 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
 
         c->keep_alive = keep_alive && !c->body_unread && !c->broker->closed;
         connection_consume_head(c);
-        int n = asprintf(&c->out,
-                         "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: %s\r\n%s\r\n%s%s", status,
-                         reason, strlen(text) + 1, c->keep_alive ? "keep-alive" : "close", extra ? extra : "", c->request_was_head ? "" : text,
-                         c->request_was_head ? "" : "\n");
+        int n = asprintf(
+                &c->out,
+                "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: %s\r\n%s\r\n%s%s",
+                status, reason, strlen(text) + 1, c->keep_alive ? "keep-alive" : "close", extra ? extra : "",
+                c->request_was_head ? "" : text, c->request_was_head ? "" : "\n");
         if (n < 0)
                 c->out = NULL;
         if (n < 0 || take_socket_back(c) < 0) {
@@ -193,8 +201,10 @@ static void process(Connection *c) {
         Http1Head head;
 
         ssize_t n = http1_find_head_end(c->in, c->in_size, &c->scanned);
-        if (n == 0 && c->in_size < CLIENT_BUFFER_SIZE)
+        if (n == 0 && c->in_size < CLIENT_BUFFER_SIZE) {
+                watch(c, EPOLLIN);
                 return;
+        }
         if (n > 0) {
                 c->head_size = (size_t) n;
                 if (http1_parse_request(c->in, (size_t) n, &head, &problem) >= 0) {
@@ -226,6 +236,7 @@ static void on_readable(Connection *c) {
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
                 if (c->in_size == 0)
                         release_buffer(c);
+                watch(c, EPOLLIN);
                 return;
         }
         if (n <= 0) {
@@ -242,15 +253,16 @@ static void on_readable(Connection *c) {
 
 static void on_writable(Connection *c) {
         ssize_t n = send(c->fd, c->out + c->out_done, c->out_size - c->out_done, MSG_NOSIGNAL);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
-        if (n < 0) {
+        if (n < 0 && errno != EAGAIN && errno != EINTR) {
                 connection_free(c);
                 return;
         }
-        c->out_done += (size_t) n;
-        if (c->out_done < c->out_size)
+        if (n > 0)
+                c->out_done += (size_t) n;
+        if (c->out_done < c->out_size) {
+                watch(c, EPOLLOUT);
                 return;
+        }
         c->out = mfree(c->out);
         c->out_size = c->out_done = 0;
         if (c->keep_alive) {
@@ -268,12 +280,12 @@ static void drain(Connection *c) {
         char dropped[4096];
 
         ssize_t n = recv(c->fd, dropped, sizeof(dropped), 0);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return;
         if (n > 0)
                 c->drained += (size_t) n;
-        if (n <= 0 || c->drained > DRAIN_MAX)
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || c->drained > DRAIN_MAX)
                 connection_free(c);
+        else
+                watch(c, EPOLLIN);
 }
 
 static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents, void *userdata) {
@@ -281,10 +293,9 @@ static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents,
 
         switch (c->state) {
         case CONNECTION_READING:
-                if (revents & EPOLLOUT) {
-                        watch(c, EPOLLIN);
+                if (revents & EPOLLOUT)
                         process(c);
-                } else
+                else
                         on_readable(c);
                 break;
         case CONNECTION_DIALING:
@@ -319,11 +330,11 @@ static int on_timer(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
 }
 
 static void tune(int fd) {
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
-        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int) {1}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int) {CLIENT_KEEPALIVE_IDLE_SEC}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int) {CLIENT_KEEPALIVE_INTERVAL_SEC}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int) {CLIENT_KEEPALIVE_PROBES}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){CLIENT_KEEPALIVE_IDLE_SEC}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){CLIENT_KEEPALIVE_INTERVAL_SEC}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){CLIENT_KEEPALIVE_PROBES}, sizeof(int));
 }
 
 static bool full(Broker *b) {
@@ -333,7 +344,8 @@ static bool full(Broker *b) {
                 return false;
         if (b->full_logged == 0 || now - b->full_logged >= USEC_PER_MINUTE) {
                 b->full_logged = now;
-                log_warning("session %s: more than %zu connections at once; new ones are closed", b->setup->session, b->connections_max);
+                log_warning("session %s: more than %zu connections at once; new ones are closed", b->setup->session,
+                            b->connections_max);
         }
         return true;
 }

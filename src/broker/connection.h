@@ -2,7 +2,8 @@
 #pragma once
 
 /* One client connection from a session: reads a request head, authenticates, decides (CONNECT → tunnel.c; absolute-form and
- * provider routes → exchange.c), answers refusals itself. While an exchange or a tunnel is running, that owns the socket's events. */
+ * provider routes → exchange.c), answers refusals itself. While an exchange or a tunnel is running, that owns the socket's events.
+ */
 
 #include <systemd/sd-event.h>
 
@@ -28,39 +29,40 @@ typedef enum ConnectionState {
 
 struct Connection {
         Broker *broker;
-        int fd;                     /* non-blocking, CLOEXEC */
-        sd_event_source *io;        /* the connection's own; NULL while an exchange or a tunnel is in charge */
-        sd_event_source *timer;     /* as io */
-        char *in;                   /* CLIENT_BUFFER_SIZE bytes while a request is read; bytes not yet consumed */
+        int fd;                 /* non-blocking, CLOEXEC */
+        sd_event_source *io;    /* the connection's own; NULL while an exchange or a tunnel is in charge */
+        sd_event_source *timer; /* as io */
+        char *in;               /* CLIENT_BUFFER_SIZE bytes while a request is read; bytes not yet consumed */
         size_t in_size;
-        char *out;                  /* answer of our own not yet written */
+        char *out; /* answer of our own not yet written */
         size_t out_size, out_done;
-        bool keep_alive;            /* after the answer that is being written */
-        Exchange *exchange;         /* running, or NULL */
+        bool keep_alive;    /* after the answer that is being written */
+        Exchange *exchange; /* running, or NULL */
         Connection *next, *previous;
 
         /* connection.c's own: */
         ConnectionState state;
-        size_t scanned;             /* for http1_find_head_end() */
-        size_t head_size;           /* bytes at the start of c->in that the request being decided takes */
-        bool body_unread;           /* that request has a body that nobody has read */
+        size_t scanned;   /* for http1_find_head_end() */
+        size_t head_size; /* bytes at the start of c->in that the request being decided takes */
+        bool body_unread; /* that request has a body that nobody has read */
         bool request_keep_alive;
-        bool request_was_head;      /* the answer has no body */
+        bool request_was_head; /* the answer has no body */
         size_t drained;
         Dial *dial;
         Tunnel *tunnel;
-        char *subject;              /* "CONNECT api.example.com:443", for the log; NULL between requests */
-        usec_t began;               /* of the tunnel */
+        char *subject; /* "CONNECT api.example.com:443", for the log; NULL between requests */
+        usec_t began;  /* of the tunnel */
 };
 
-/* Answers with our own words and goes on with the next request, or closes. `reason` is the reason phrase; `body` (NULL = reason) is sent as
- * text/plain with a newline; extra is NULL or whole header lines with CRLF. An unread request body closes the connection after. May be
- * called while a request is decided (provider_authorize(), its head then still in c->in), or by an exchange that has freed itself (c->exchange is
- * NULL), in place of connection_exchange_done(). A negative errno: there was no memory for it, and c is gone. */
+/* Answers with our own words and goes on with the next request, or closes. `reason` is the reason phrase; `body` (NULL = reason) is
+ * sent as text/plain with a newline; extra is NULL or whole header lines with CRLF. An unread request body closes the connection
+ * after. May be called while a request is decided (provider_authorize(), its head then still in c->in), or by an exchange that has
+ * freed itself (c->exchange is NULL), in place of connection_exchange_done(). A negative errno: there was no memory for it, and c
+ * is gone. */
 int connection_answer(Connection *c, unsigned status, const char *reason, const char *body, const char *extra, bool keep_alive);
 
-/* An exchange calls this last, having freed itself (c->exchange is NULL): the connection takes its socket back, looks at the bytes left in
- * c->in, and reads the next request; or closes when !keep_alive. */
+/* An exchange calls this last, having freed itself (c->exchange is NULL): the connection takes its socket back, looks at the bytes
+ * left in c->in, and reads the next request; or closes when !keep_alive. */
 void connection_exchange_done(Connection *c, bool keep_alive);
 
 /* A tunnel calls this last; error is 0 for a clean end of both directions. Frees c. */

@@ -119,7 +119,8 @@ static void handle_grant(Request *q) {
                 reply_error(q, b->closed ? "the session is closed" : "not set up yet");
                 return;
         }
-        r = grants_add(b->grants, id, host, duration, duration == GRANT_UNTIL ? grants_deadline(expires) : 0, grants_now(), &problem);
+        r = grants_add(b->grants, id, host, duration, duration == GRANT_UNTIL ? grants_deadline(expires) : 0, grants_now(),
+                       &problem);
         if (r < 0) {
                 reply_error(q, "grant \"%s\": %s", id,
                             r == -EBADMSG  ? problem
@@ -177,10 +178,8 @@ static const struct {
         void (*handle)(Request *q);
         const char *members[4]; /* beside v, type, serial, fds; NULL first: checked by the handler */
 } requests[] = {
-        {"setup", handle_setup, {}},
-        {"grant", handle_grant, {"id", "host", "duration", "expires"}},
-        {"revoke", handle_revoke, {"id"}},
-        {"close", handle_close, {""}},
+        {"setup", handle_setup, {}},       {"grant", handle_grant, {"id", "host", "duration", "expires"}},
+        {"revoke", handle_revoke, {"id"}}, {"close", handle_close, {""}},
         {"stats", handle_stats, {""}},
 };
 
@@ -374,7 +373,8 @@ static void arm_summary(Control *c) {
         int enabled = SD_EVENT_OFF;
 
         if (!c->summary) {
-                (void) sd_event_add_time_relative(c->broker->event, &c->summary, CLOCK_MONOTONIC, USEC_PER_MINUTE, USEC_PER_SEC, on_summary, c);
+                (void) sd_event_add_time_relative(c->broker->event, &c->summary, CLOCK_MONOTONIC, USEC_PER_MINUTE, USEC_PER_SEC,
+                                                  on_summary, c);
                 return;
         }
         if (sd_event_source_get_enabled(c->summary, &enabled) >= 0 && enabled != SD_EVENT_OFF)

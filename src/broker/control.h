@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The supervisor's connection: one at a time, root's or the control uid's. Requests get one reply each, events go out as they happen; a
- * supervisor that does not read loses events, never the broker's time.
+/* The supervisor's connection: one at a time, root's or the control uid's. Requests get one reply each, events go out as they
+ * happen; a supervisor that does not read loses events, never the broker's time.
  *
  *   {"type":"setup",…}                       setup.h; once
- *   {"type":"grant","id":"g1","host":"api.example.com","duration":"once"|"always"|"until","expires":µs since the epoch (until only)}
+ *   {"type":"grant","id":"g1","host":"api.example.com","duration":"once"|"always"|"until","expires":µs since the epoch (until
+ * only)}
  *   {"type":"revoke","id":"g1"}   {"type":"close"}   {"type":"stats"}
  *   → {"type":"ok"} | {"type":"error","text":…} | {"type":"stats",…}, each with the request's "serial" if it had one
  *   events: {"type":"refused","host","port","count"}  {"type":"grant-used","id","host"}  {"type":"denied-summary","count","hosts"}
  *           {"type":"receipt-failed"}
  *
- * A message that is malformed, of another version or type, or with members that its type does not have, gets one error reply and the close; so
- * does a setup that is refused. A request that is well formed and cannot be done (no such grant, a host that is none) gets the error alone. */
+ * A message that is malformed, of another version or type, or with members that its type does not have, gets one error reply and
+ * the close; so does a setup that is refused. A request that is well formed and cannot be done (no such grant, a host that is none)
+ * gets the error alone. */
 
 #include <systemd/sd-event.h>
 

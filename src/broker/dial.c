@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -72,7 +73,7 @@ Dial *dial_cancel(Dial *d) {
 static void finish(Dial *d, DialResult result, int fd, const Address *address) {
         DialHandler handler = d->handler;
         void *userdata = d->userdata;
-        Address copy = address ? *address : (Address) {};
+        Address copy = address ? *address : (Address){};
         char detail[sizeof(d->detail)];
 
         memcpy(detail, d->detail, sizeof(detail));
@@ -119,9 +120,9 @@ static int on_connect(_unused_ sd_event_source *s, int fd, _unused_ uint32_t rev
 
 static void tune(int fd) {
         /* Small writes of an interactive protocol leave at once; best effort, as are the keepalives. */
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
-        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int) {1}, sizeof(int));
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int) {KEEPALIVE_IDLE_SEC}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        (void) setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+        (void) setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){KEEPALIVE_IDLE_SEC}, sizeof(int));
 }
 
 /* 1: connected already, 0: under way, negative errno. */
@@ -136,7 +137,7 @@ static int attempt_start(Dial *d, Attempt *a) {
         tune(a->fd);
         int r = connect(a->fd, (struct sockaddr *) &address, size) < 0 ? -errno : 1;
         if (r == -EINPROGRESS)
-                r = sd_event_add_io(d->broker->event, &a->io, a->fd, EPOLLOUT, on_connect, a);
+                r = sd_event_add_io(d->broker->event, &a->io, a->fd, EPOLLOUT | EPOLLET, on_connect, a);
         if (r < 0) {
                 attempt_close(a);
                 return r;
@@ -210,9 +211,9 @@ static void dial_addresses(Dial *d, const Address *addresses, size_t n) {
         if (d->attempts) {
                 d->n = n;
                 for (size_t i = 0; i < n; i++)
-                        d->attempts[i] = (Attempt) {.dial = d, .fd = -EBADF, .address = addresses[i]};
-                r = sd_event_add_time_relative(d->broker->event, &d->deadline, CLOCK_MONOTONIC, DIAL_TIMEOUT_USEC, 10 * USEC_PER_MSEC,
-                                               on_deadline, d);
+                        d->attempts[i] = (Attempt){.dial = d, .fd = -EBADF, .address = addresses[i]};
+                r = sd_event_add_time_relative(d->broker->event, &d->deadline, CLOCK_MONOTONIC, DIAL_TIMEOUT_USEC,
+                                               10 * USEC_PER_MSEC, on_deadline, d);
         }
         if (r < 0) {
                 set_detail(d, "%s", strerror(-r));
@@ -259,7 +260,7 @@ static int start_literal(Dial *d, const Host *host) {
         d->attempts = calloc(1, sizeof(Attempt));
         if (!d->attempts)
                 return -ENOMEM;
-        d->attempts[0] = (Attempt) {.dial = d, .fd = -EBADF, .address = address};
+        d->attempts[0] = (Attempt){.dial = d, .fd = -EBADF, .address = address};
         d->n = 1;
         return sd_event_add_defer(d->broker->event, &d->later, on_later, d);
 }
@@ -279,7 +280,7 @@ int dial_start(Broker *b, const Host *host, uint16_t port, DialHandler handler, 
         else {
                 r = resolver_start(b->resolver, host->name, on_resolved, d, &d->query);
                 if (r == -EBUSY || r == -EINVAL || r == -EAGAIN) {
-                        d->failure = r == -EBUSY  ? "too many lookups are pending"
+                        d->failure = r == -EBUSY    ? "too many lookups are pending"
                                      : r == -EINVAL ? "this is not a name"
                                                     : "no thread for the lookup";
                         r = sd_event_add_defer(b->event, &d->later, on_later, d);

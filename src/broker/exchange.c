@@ -9,8 +9,6 @@
 #include "broker/answers.h"
 #include "broker/relay.h"
 
-#define LINGER_USEC USEC_PER_SEC
-#define LINGER_MAX (16U << 20)                   /* bytes of a body that nobody wants */
 #define HALF_CLOSE_USEC (USEC_PER_SEC / 10)      /* a FIN that comes this soon after the answer's beginning was sent before it */
 #define LEFT_USEC (USEC_PER_SEC / 2)             /* how long a client that left may still be served without noticing */
 #define TIMER_ACCURACY_USEC (50 * USEC_PER_MSEC)
@@ -388,20 +386,36 @@ static bool wants_upgrade(const Http1Head *head) {
 }
 
 static int prepare(Exchange *e, const Http1Head *head, size_t head_size, const ExchangeTarget *target) {
-        int r;
-
         e->path = strndup(target->path.data ?: "", target->path.size);
         if (!e->path)
                 return -ENOMEM;
-        if (e->provider) {
-                r = upstream_get(e->broker, e->provider, &e->upstream);
-                if (r < 0)
-                        return r;
-        }
-        r = relay_answer_prepare(e);
+        int r = relay_answer_prepare(e);
         if (r >= 0)
                 r = relay_request_prepare(e, head, head_size, target);
         return r;
+}
+
+/* Begins the way to the upstream. 0 with *ret_refusal set when there is none: the words of the answer. */
+static int begin(Exchange *e, const Http1Head *head, const char **ret_refusal) {
+        if (!e->provider) {
+                if (wants_upgrade(head)) {
+                        *ret_refusal = "this proxy does not switch protocols: use CONNECT";
+                        return 0;
+                }
+                return dial(e);
+        }
+        int r = upstream_get(e->broker, e->provider, &e->upstream);
+        if (r == -EBADMSG) {
+                *ret_refusal = "the provider's caFile holds no certificate";
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        e->stream = upstream_take(e->upstream);
+        if (!e->stream)
+                return dial(e);
+        e->reused = true;
+        return begin_stream(e);
 }
 
 static int take_over(Exchange *e, Connection *c) {
@@ -426,6 +440,7 @@ static int take_over(Exchange *e, Connection *c) {
 
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target) {
         _cleanup_(exchange_freep) Exchange *e = calloc(1, sizeof(Exchange));
+        const char *refusal = NULL;
         int r;
 
         if (!e)
@@ -443,24 +458,18 @@ int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const
         r = prepare(e, head, head_size, target);
         if (r < 0)
                 return r;
-        bool refused = !e->provider && wants_upgrade(head);
-        if (refused)
-                e->phase = EXCHANGE_OWN_ANSWER;
-        else if (e->upstream && (e->stream = upstream_take(e->upstream))) {
-                e->reused = true;
-                r = begin_stream(e);
-        } else
-                r = dial(e);
-        if (r < 0)
-                return r;
-        r = take_over(e, c);
+        r = begin(e, head, &refusal);
+        if (r >= 0)
+                r = take_over(e, c);
         if (r < 0)
                 return r;
         c->io = sd_event_source_disable_unref(c->io);
         c->timer = sd_event_source_disable_unref(c->timer);
         relay_request_commit(e, head_size);
-        if (refused)
-                exchange_fail(e, RECEIPT_REFUSED, 501, "Not Implemented", "this proxy does not switch protocols: use CONNECT");
+        if (refusal && e->provider)
+                exchange_fail(e, RECEIPT_REFUSED, 502, "provider not called", refusal);
+        else if (refusal)
+                exchange_fail(e, RECEIPT_REFUSED, 501, "Not Implemented", refusal);
         (void) update_events(e);
         c->exchange = TAKE_PTR(e);
         return 0;

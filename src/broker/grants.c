@@ -76,7 +76,8 @@ static bool id_valid(const char *id) {
         return true;
 }
 
-int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now, const char **ret_problem) {
+int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now,
+               const char **ret_problem) {
         Grant grant = {.duration = duration, .deadline = deadline};
 
         if (!id_valid(id)) {
@@ -133,7 +134,7 @@ bool grants_find(Grants *g, const Host *host, usec_t now, GrantUse *ret) {
                 return false;
 
         const Grant *grant = &g->grants[found];
-        *ret = (GrantUse) {.duration = grant->duration, .first = !grant->used};
+        *ret = (GrantUse){.duration = grant->duration, .first = !grant->used};
         strcpy(ret->id, grant->id);
         return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a session's owner granted while it runs: hosts beyond the allowlist, once, for a time, or until the session ends. A grant names a host
- * alone; ports and addresses are judged all the same. */
+/* What a session's owner granted while it runs: hosts beyond the allowlist, once, for a time, or until the session ends. A grant
+ * names a host alone; ports and addresses are judged all the same. */
 
 #include "basic/clock.h"
 #include "broker/hosts.h"
@@ -32,18 +32,20 @@ int grants_new(Grants **ret);
 Grants *grants_free(Grants *g);
 DEFINE_CLEANUP(Grants *, grants_free);
 
-/* Times are of a clock that nobody can set and that counts suspend (grants_now()); deadline matters for GRANT_UNTIL alone. -EBADMSG with a
- * static phrase for an id or a host that is none, -EEXIST for an id that is in use, -ENOSPC over GRANTS_MAX. */
-int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now, const char **ret_problem);
+/* Times are of a clock that nobody can set and that counts suspend (grants_now()); deadline matters for GRANT_UNTIL alone. -EBADMSG
+ * with a static phrase for an id or a host that is none, -EEXIST for an id that is in use, -ENOSPC over GRANTS_MAX. */
+int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now,
+               const char **ret_problem);
 
 /* -ENOENT when there is none of that id (or it was used up, or has expired). */
 int grants_revoke(Grants *g, const char *id);
 
-/* Finds the grant that covers host, without using it; longer ones are preferred, so that one for once is not spent needlessly. False: none. */
+/* Finds the grant that covers host, without using it; longer ones are preferred, so that one for once is not spent needlessly.
+ * False: none. */
 bool grants_find(Grants *g, const Host *host, usec_t now, GrantUse *ret);
 
-/* Uses the grant that was found; one for once is gone with that. All of it happens in the loop's thread, so of two connections that race for
- * one only the first finds it. */
+/* Uses the grant that was found; one for once is gone with that. All of it happens in the loop's thread, so of two connections that
+ * race for one only the first finds it. */
 void grants_use(Grants *g, const GrantUse *use);
 
 size_t grants_count(const Grants *g);

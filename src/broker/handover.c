@@ -45,7 +45,8 @@ static bool token_matches(Handover *h, const char *token) {
                 return true;
         /* What has not even the form of one is no attempt at guessing. */
         if (strlen(token) == secret_size(wanted) && ++h->wrong_tokens >= TOKEN_TRIES_MAX && h->listener >= 0) {
-                log_warning("session %s: %u wrong tokens; the session socket is closed for good", h->broker->setup->session, TOKEN_TRIES_MAX);
+                log_warning("session %s: %u wrong tokens; the session socket is closed for good", h->broker->setup->session,
+                            TOKEN_TRIES_MAX);
                 close_listener(h);
         }
         return false;
@@ -145,7 +146,8 @@ static int on_connection(_unused_ sd_event_source *s, int listener, _unused_ uin
         g->fd = fd;
         int r = sd_event_add_io(h->broker->event, &g->io, fd, EPOLLIN, on_message, g);
         if (r >= 0)
-                r = sd_event_add_time_relative(h->broker->event, &g->timer, CLOCK_MONOTONIC, HANDOVER_TIMEOUT_USEC, USEC_PER_SEC, on_timeout, g);
+                r = sd_event_add_time_relative(h->broker->event, &g->timer, CLOCK_MONOTONIC, HANDOVER_TIMEOUT_USEC, USEC_PER_SEC,
+                                               on_timeout, g);
         if (r < 0)
                 guest_close(g);
         return 0;
@@ -160,7 +162,7 @@ int handover_new(Broker *b, int fd, Handover **ret) {
         h->broker = b;
         h->listener = fd;
         for (size_t i = 0; i < HANDOVERS_MAX; i++)
-                h->guests[i] = (Guest) {.handover = h, .fd = -EBADF};
+                h->guests[i] = (Guest){.handover = h, .fd = -EBADF};
         int r = fd_nonblock(fd, true);
         if (r >= 0)
                 r = sd_event_add_io(b->event, &h->io, fd, EPOLLIN, on_connection, h);

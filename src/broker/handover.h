@@ -2,8 +2,8 @@
 #pragma once
 
 /* The session socket: where a session hands its listener over, once. {"v":1,"type":"listeners","token":…,"fds":["proxy"]} →
- * {"v":1,"type":"ready"}, or {"v":1,"type":"error","text":…} and the close. The token decides, not the path or the peer's uid; after three wrong
- * ones the socket is closed for good. */
+ * {"v":1,"type":"ready"}, or {"v":1,"type":"error","text":…} and the close. The token decides, not the path or the peer's uid;
+ * after three wrong ones the socket is closed for good. */
 
 #include "broker/setup.h"
 

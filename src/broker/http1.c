@@ -4,8 +4,9 @@
 #include "broker/http1.h"
 
 #define METHOD_MAX 32U
-/* Options of all Connection fields together. Honest ones take under 64 bytes; each of up to 128 fields is compared with each option. */
+/* Bytes and options of all Connection fields together; honest ones have three options. Each of up to 128 fields is compared with each. */
 #define CONNECTION_MAX 1024U
+#define CONNECTION_OPTIONS_MAX 32U
 
 /* tchar of RFC 9110, section 5.6.2 */
 static bool is_token_char(unsigned char c) {
@@ -46,6 +47,17 @@ static Slice trim(Slice s) {
                 s.size--;
         return s;
 }
+
+/* name is in lower case. The sizes differ mostly, so they are looked at first. */
+static bool is_named(Slice s, const char *name, size_t size) {
+        if (s.size != size)
+                return false;
+        for (size_t i = 0; i < size; i++)
+                if (ascii_lower(s.data[i]) != name[i])
+                        return false;
+        return true;
+}
+#define IS_NAMED(s, name) is_named(s, name, STRLEN(name))
 
 static int malformed(const char **ret_problem, const char *problem) {
         if (ret_problem)
@@ -193,20 +205,22 @@ static bool next_element(Slice *list, Slice *ret) {
 /* Connection, and with it how long the connection lives. */
 static int parse_connection(Http1Head *h, const char **ret_problem) {
         bool close = false, keep = false;
-        size_t total = 0;
+        size_t total = 0, options = 0;
 
         for (size_t i = 0; i < h->n_fields; i++) {
-                if (!ascii_case_equal(h->fields[i].name.data, h->fields[i].name.size, "connection"))
+                if (!IS_NAMED(h->fields[i].name, "connection"))
                         continue;
                 Slice list = h->fields[i].value, option;
                 total += list.size;
                 if (total > CONNECTION_MAX)
                         return too_large(ret_problem, "the Connection header is too long");
                 while (next_element(&list, &option)) {
+                        if (++options > CONNECTION_OPTIONS_MAX)
+                                return too_large(ret_problem, "the Connection header has too many options");
                         if (!is_token(option))
                                 return malformed(ret_problem, "the Connection header is malformed");
-                        close = close || ascii_case_equal(option.data, option.size, "close");
-                        keep = keep || ascii_case_equal(option.data, option.size, "keep-alive");
+                        close = close || IS_NAMED(option, "close");
+                        keep = keep || IS_NAMED(option, "keep-alive");
                 }
         }
         h->keep_alive = !close && (keep || h->minor == 1);
@@ -236,7 +250,7 @@ static int parse_framing(Http1Head *h, const char **ret_problem) {
                 return malformed(ret_problem, "the message has both Content-Length and Transfer-Encoding");
         if (coding && h->minor == 0)
                 return malformed(ret_problem, "the message is HTTP/1.0 and has a Transfer-Encoding header");
-        if (coding && !ascii_case_equal(coding->value.data, coding->value.size, "chunked"))
+        if (coding && !IS_NAMED(coding->value, "chunked"))
                 return malformed(ret_problem, "the transfer coding is not exactly \"chunked\"");
         if (length) {
                 int r = parse_content_length(h, length->value, ret_problem);
@@ -266,7 +280,7 @@ static int check_request(Http1Head *h, const char **ret_problem) {
                 return malformed(ret_problem, "the request has more than one Host header");
         if (hosts == 0 && h->minor == 1)
                 return malformed(ret_problem, "the request has no Host header");
-        if (expect && (http1_count(h, "expect") > 1 || !ascii_case_equal(expect->value.data, expect->value.size, "100-continue")))
+        if (expect && (http1_count(h, "expect") > 1 || !IS_NAMED(expect->value, "100-continue")))
                 return malformed(ret_problem, "the request expects something other than 100-continue");
         /* RFC 9110, section 10.1.1: ignored from an HTTP/1.0 client */
         h->expect_continue = expect && h->minor == 1;
@@ -312,17 +326,19 @@ Http1Framing http1_response_framing(const Http1Head *head, bool request_was_head
 }
 
 const Http1Field *http1_find(const Http1Head *head, const char *name) {
+        size_t size = strlen(name);
+
         for (size_t i = 0; i < head->n_fields; i++)
-                if (ascii_case_equal(head->fields[i].name.data, head->fields[i].name.size, name))
+                if (head->fields[i].name.size == size && ascii_case_equal(head->fields[i].name.data, size, name))
                         return &head->fields[i];
         return NULL;
 }
 
 size_t http1_count(const Http1Head *head, const char *name) {
-        size_t n = 0;
+        size_t size = strlen(name), n = 0;
 
         for (size_t i = 0; i < head->n_fields; i++)
-                n += ascii_case_equal(head->fields[i].name.data, head->fields[i].name.size, name);
+                n += head->fields[i].name.size == size && ascii_case_equal(head->fields[i].name.data, size, name);
         return n;
 }
 
@@ -337,7 +353,7 @@ static bool slice_case_equal(Slice a, Slice b) {
 
 static bool is_nominated(const Http1Head *head, Slice name) {
         for (size_t i = 0; i < head->n_fields; i++) {
-                if (!ascii_case_equal(head->fields[i].name.data, head->fields[i].name.size, "connection"))
+                if (!IS_NAMED(head->fields[i].name, "connection"))
                         continue;
                 Slice list = head->fields[i].value, option;
                 while (next_element(&list, &option))
@@ -348,12 +364,12 @@ static bool is_nominated(const Http1Head *head, Slice name) {
 }
 
 bool http1_is_hop_by_hop(const Http1Head *head, const Http1Field *field) {
-        static const char *const names[] = {"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"};
+        Slice name = field->name;
 
-        if (field->name.size > STRLEN("proxy-") && ascii_case_equal(field->name.data, STRLEN("proxy-"), "proxy-"))
+        if (name.size > STRLEN("proxy-") && IS_NAMED(((Slice){name.data, STRLEN("proxy-")}), "proxy-"))
                 return true;
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (ascii_case_equal(field->name.data, field->name.size, names[i]))
-                        return true;
+        if (IS_NAMED(name, "connection") || IS_NAMED(name, "keep-alive") || IS_NAMED(name, "te") || IS_NAMED(name, "trailer") ||
+            IS_NAMED(name, "transfer-encoding") || IS_NAMED(name, "upgrade"))
+                return true;
         return is_nominated(head, field->name);
 }

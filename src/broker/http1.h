@@ -4,7 +4,9 @@
 /* The strict HTTP/1.1 message parser: the boundary against request smuggling. Pure: no I/O, no allocation, no state but
  * what the caller holds. It refuses whatever two readers could read differently (RFC 9112, sections 2.2, 3, 5, 6, 7):
  * bare LF or CR, NUL and other controls, obs-fold, white space before a colon, both length headers, repeated or odd
- * lengths, transfer codings other than exactly one "chunked", HTTP/1.0 with a transfer coding, and all but HTTP/1.0/1.1. */
+ * lengths, transfer codings other than exactly one "chunked", HTTP/1.0 with a transfer coding, all but HTTP/1.0/1.1, requests whose header
+ * names hold '_' (gateways read it as '-'), a Host that is missing in HTTP/1.1 or repeated, expectations other than 100-continue, and bodies
+ * that an answer's status forbids. */
 
 #include "basic/macro.h"
 

@@ -21,10 +21,14 @@
 #define PATTERNS_MAX 4096U            /* of egress.allow; a 64 KiB message holds fewer */
 #define PROVIDERS_MAX 12U             /* each may bring a CA file beside keys and spool, and a message holds 16 fds */
 #define SPOOL_QUEUE_MAX 8192U         /* receipts waiting for a disk that does not answer; more are dropped and counted in the log */
-#define READ_BUFFERS_MAX 2048U        /* requests being read or relayed at once, 64 KiB each; more get 503 */
+#define READ_BUFFERS_MAX 2048U        /* requests being read or relayed at once, 64 KiB each, and up to 320 KiB more while relayed; more get 503 */
 #define ANSWER_TIMEOUT_USEC (30 * USEC_PER_SEC) /* a client that does not read our few bytes */
 #define DRAIN_TIMEOUT_USEC (2 * USEC_PER_SEC)   /* after a last answer: until the client has seen it */
 #define DRAIN_MAX (256U * 1024U)
 #define HANDOVER_TIMEOUT_USEC (10 * USEC_PER_SEC) /* a session's first message comes at once */
 #define HANDOVERS_MAX 8U              /* connections to the session socket at once: one is enough */
 #define TOKEN_TRIES_MAX 3U            /* wrong tokens, then the session socket is closed for good */
+#define UPSTREAM_KEPT_MAX 8U          /* idle connections kept to a provider; an agent seldom has more calls at once */
+#define UPSTREAM_IDLE_USEC (30 * USEC_PER_SEC) /* for how long; the usual servers' own limits begin at 60 s */
+#define LINGER_MAX (UINT64_C(16) << 20) /* bytes of an upload thrown away so that its early answer is not lost to a reset */
+#define LINGER_USEC USEC_PER_SEC      /* and for how long */

@@ -36,8 +36,8 @@ int listener_check(int fd, uint64_t own_netns, uint32_t *ret_address, uint16_t *
                 *ret_problem = "the listener is not a TCP socket";
         else if (!option_is(fd, SO_ACCEPTCONN, 1))
                 *ret_problem = "the listener does not listen";
-        else if (getsockname(fd, (struct sockaddr *) &address, &size) < 0 || size != sizeof(address) || address.sin_family != AF_INET ||
-                 ntohl(address.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET || address.sin_port == 0)
+        else if (getsockname(fd, (struct sockaddr *) &address, &size) < 0 || size != sizeof(address) ||
+                 address.sin_family != AF_INET || ntohl(address.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET || address.sin_port == 0)
                 *ret_problem = "the listener is not bound to a loopback address and a port";
         else if (netns_cookie(fd, &cookie) < 0)
                 *ret_problem = "the kernel does not tell the listener's network namespace (Linux 5.14 does)";

@@ -5,8 +5,8 @@
 
 #include "basic/macro.h"
 
-/* Is fd a listening TCP socket on 127.0.0.0/8 in a network namespace whose cookie is not own_netns? 0 with address (network byte order) and
- * port, or -EBADMSG with a static phrase. */
+/* Is fd a listening TCP socket on 127.0.0.0/8 in a network namespace whose cookie is not own_netns? 0 with address (network byte
+ * order) and port, or -EBADMSG with a static phrase. */
 int listener_check(int fd, uint64_t own_netns, uint32_t *ret_address, uint16_t *ret_port, const char **ret_problem);
 
 /* SO_NETNS_COOKIE (Linux 5.14) of a socket. */

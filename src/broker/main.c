@@ -11,14 +11,13 @@
 #include "basic/text.h"
 #include "broker/broker.h"
 
-static const char help[] =
-        "errand-broker [--control-uid UID]\n\n"
-        "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
-        "  control   listening or connected: the supervisor's requests\n"
-        "  session   listening: where the session hands its listener over\n\n"
-        "  --control-uid UID  account that control accepts beside root (default: its own)\n"
-        "  --debug            say more\n"
-        "  --help, --version\n";
+static const char help[] = "errand-broker [--control-uid UID]\n\n"
+                           "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
+                           "  control   listening or connected: the supervisor's requests\n"
+                           "  session   listening: where the session hands its listener over\n\n"
+                           "  --control-uid UID  account that control accepts beside root (default: its own)\n"
+                           "  --debug            say more\n"
+                           "  --help, --version\n";
 
 static int usage_error(const char *what, const char *which) {
         log_error("%s%s; see --help", what, which);
@@ -40,12 +39,14 @@ static void harden(void) {
 
 /* 0, or the exit code after an error was said. */
 static int take_sockets(int *ret_control, int *ret_session) {
-        char **names = NULL;
+        _cleanup_strv_free_ char **names = NULL;
         int control = -1, session = -1;
 
         int n = sd_listen_fds_with_names(1, &names);
         for (int i = 0; i < n; i++) {
-                int fd = SD_LISTEN_FDS_START + i, *slot = streq(names[i], "control") ? &control : streq(names[i], "session") ? &session : NULL;
+                int fd = SD_LISTEN_FDS_START + i, *slot = streq(names[i], "control")   ? &control
+                                                          : streq(names[i], "session") ? &session
+                                                                                       : NULL;
                 if (!slot || *slot >= 0)
                         return usage_error(slot ? "this socket was passed twice: " : "an unknown socket was passed: ", names[i]);
                 *slot = fd;
@@ -56,9 +57,6 @@ static int take_sockets(int *ret_control, int *ret_session) {
                 return usage_error("this is not an AF_UNIX SOCK_SEQPACKET socket: ", "control");
         if (sd_is_socket(session, AF_UNIX, SOCK_SEQPACKET, 1) <= 0)
                 return usage_error("this is not a listening AF_UNIX SOCK_SEQPACKET socket: ", "session");
-        for (int i = 0; i < n; i++)
-                free(names[i]);
-        free(names);
         *ret_control = control;
         *ret_session = session;
         return 0;
@@ -66,8 +64,11 @@ static int take_sockets(int *ret_control, int *ret_session) {
 
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
-                {"control-uid", required_argument, NULL, 'u'}, {"debug", no_argument, NULL, 'd'},   {"help", no_argument, NULL, 'h'},
-                {"version", no_argument, NULL, 'v'},           {},
+                {"control-uid", required_argument, NULL, 'u'},
+                {"debug", no_argument, NULL, 'd'},
+                {"help", no_argument, NULL, 'h'},
+                {"version", no_argument, NULL, 'v'},
+                {},
         };
         _cleanup_(broker_freep) Broker *b = NULL;
         uint64_t uid = getuid();

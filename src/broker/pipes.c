@@ -21,7 +21,7 @@ int pipe_pool_take(PipePool *p, Pipe *ret) {
         if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
                 return -errno;
         (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE_WANTED_SIZE);
-        *ret = (Pipe) {.read = fds[0], .write = fds[1]};
+        *ret = (Pipe){.read = fds[0], .write = fds[1]};
         return 0;
 }
 

@@ -5,14 +5,14 @@
 
 #include "basic/macro.h"
 
-#define PIPES_KEPT 32U                 /* idle ones that wait for the next user */
+#define PIPES_KEPT 32U                  /* idle ones that wait for the next user */
 #define PIPE_WANTED_SIZE (256U * 1024U) /* what one splice moves; a kernel that gives less is fine */
 
 typedef struct Pipe {
         int read, write; /* both O_NONBLOCK; -EBADF = none */
 } Pipe;
 
-#define PIPE_NONE ((Pipe) {-EBADF, -EBADF})
+#define PIPE_NONE ((Pipe){-EBADF, -EBADF})
 
 typedef struct PipePool {
         Pipe idle[PIPES_KEPT];

@@ -12,7 +12,7 @@ static RefusedHost *find(Refusals *r, const char *host) {
                         oldest = &r->hosts[i];
         }
         RefusedHost *h = r->n < REFUSALS_HOSTS_MAX ? &r->hosts[r->n++] : oldest;
-        *h = (RefusedHost) {};
+        *h = (RefusedHost){};
         (void) snprintf(h->name, sizeof(h->name), "%s", host);
         return h;
 }

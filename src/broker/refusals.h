@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* When the supervisor is told of a refused host: once a minute for each host, and of no more than three hosts a minute, so that an agent that
- * retries in a loop is one message a minute. */
+/* When the supervisor is told of a refused host: once a minute for each host, and of no more than three hosts a minute, so that an
+ * agent that retries in a loop is one message a minute. */
 
 #include "basic/clock.h"
 #include "broker/hosts.h"

@@ -32,7 +32,8 @@ void request_refuse(Connection *c, Answer a, const char *body, const char *detai
         const char *text = body ? body : w->body ? w->body : w->reason;
 
         c->broker->n_refused++;
-        connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s", w->status, text, detail && *detail ? ": " : "", detail ? detail : "");
+        connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s", w->status, text, detail && *detail ? ": " : "",
+                       detail ? detail : "");
         (void) connection_answer(c, w->status, w->reason, text, w->extra, c->request_keep_alive && !w->closes);
 }
 
@@ -48,8 +49,8 @@ _printf_(2, 3) static void set_subject(Connection *c, const char *format, ...) {
 
 static void set_subject_host(Connection *c, const Http1Head *head, const char *scheme, const Target *t) {
         bool v6 = t->host.kind == HOST_IPV6;
-        set_subject(c, "%.*s %s%s%s%s:%u", (int) head->method.size, head->method.data, scheme, v6 ? "[" : "", t->host.name, v6 ? "]" : "",
-                    t->port);
+        set_subject(c, "%.*s %s%s%s%s:%u", (int) head->method.size, head->method.data, scheme, v6 ? "[" : "", t->host.name,
+                    v6 ? "]" : "", t->port);
 }
 
 /* Exactly one Proxy-Authorization that carries what the proxy variables make every client send. */
@@ -85,7 +86,8 @@ static bool is_own(const Broker *b, const Host *host, uint16_t port) {
 
         if (port != b->listen_port)
                 return false;
-        return streq(host->name, "127.0.0.1") || streq(host->name, "localhost") || streq(host->name, inet_ntop(AF_INET, &own, text, sizeof(text)));
+        return streq(host->name, "127.0.0.1") || streq(host->name, "localhost") ||
+               streq(host->name, inet_ntop(AF_INET, &own, text, sizeof(text)));
 }
 
 static bool on_allowlist(const Setup *s, const Host *host) {
@@ -121,8 +123,8 @@ static Answer use_grant(Connection *c, const Target *t) {
         return _ANSWER_MAX;
 }
 
-/* Everything that can be said before a lookup. A literal is judged before the grants, because no grant opens an internal address. True: go
- * on, false: c has an answer. */
+/* Everything that can be said before a lookup. A literal is judged before the grants, because no grant opens an internal address.
+ * True: go on, false: c has an answer. */
 static bool judge(Connection *c, const Target *t) {
         Broker *b = c->broker;
         _cleanup_free_ char *body = NULL;
@@ -133,8 +135,9 @@ static bool judge(Connection *c, const Target *t) {
         if (!setup_port_allowed(b->setup, t->port))
                 a = ANSWER_PORT;
         else if (t->host.kind != HOST_NAME) {
-                detail = address_parse(t->host.name, &address) < 0 ? "not an address" : address_judge(&address);
-                if (detail && !setup_internal_allowed(b->setup, &address))
+                int r = address_parse(t->host.name, &address);
+                detail = r < 0 ? "not an address" : address_judge(&address);
+                if (r < 0 || (detail && !setup_internal_allowed(b->setup, &address)))
                         a = ANSWER_NOT_PUBLIC;
         }
         if (a == _ANSWER_MAX) {
@@ -217,13 +220,13 @@ static int parse_absolute(Slice rest, Target *ret, const char **ret_problem) {
 
         while (authority.size < rest.size && !memchr("/?#", rest.data[authority.size], 3))
                 authority.size++;
-        ret->path = (Slice) {rest.data + authority.size, rest.size - authority.size};
+        ret->path = (Slice){rest.data + authority.size, rest.size - authority.size};
         if (memchr(ret->path.data, '#', ret->path.size)) {
                 *ret_problem = "a target has no fragment";
                 return -EBADMSG;
         }
         if (ret->path.size == 0)
-                ret->path = (Slice) {"/", 1};
+                ret->path = (Slice){"/", 1};
         else if (ret->path.data[0] == '?') {
                 *ret_problem = "the target has a query but no path";
                 return -EBADMSG;
@@ -289,7 +292,7 @@ void request_decide(Connection *c, const Http1Head *head) {
         else if (head->target.data[0] == '/')
                 decide_origin(c, head);
         else if (slice_starts_case(head->target, http))
-                decide_absolute(c, head, (Slice) {head->target.data + (sizeof(http) - 1), head->target.size - (sizeof(http) - 1)});
+                decide_absolute(c, head, (Slice){head->target.data + (sizeof(http) - 1), head->target.size - (sizeof(http) - 1)});
         else {
                 set_subject(c, "%.*s", (int) head->method.size, head->method.data);
                 request_refuse(c, authorized(c->broker, head) ? ANSWER_SCHEME : ANSWER_CREDENTIAL, NULL, NULL);

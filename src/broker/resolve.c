@@ -27,7 +27,7 @@ typedef struct Lookup {
         LookupState state;   /* under the lock */
         bool abandoned;      /* under the lock: nobody waits for it */
 
-        Query *queries;      /* the loop's */
+        Query *queries; /* the loop's */
         struct Lookup *next_live;
         bool dispatching;
 
@@ -90,7 +90,8 @@ static void add_address(Lookup *l, const Address *a) {
 }
 
 static void look_up(Lookup *l) {
-        /* No AI_ADDRCONFIG: what this host can reach is found out by dialling. No AI_IDN: names are ASCII and stay what was judged. */
+        /* No AI_ADDRCONFIG: what this host can reach is found out by dialling. No AI_IDN: names are ASCII and stay what was judged.
+         */
         struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list = NULL;
 
         errno = 0;
@@ -380,7 +381,8 @@ int resolver_start(Resolver *r, const char *name, ResolveHandler handler, void *
         q->resolver = r;
         q->handler = handler;
         q->userdata = userdata;
-        int k = sd_event_add_time_relative(r->event, &q->timer, CLOCK_MONOTONIC, LOOKUP_TIMEOUT_USEC, 10 * USEC_PER_MSEC, on_timeout, q);
+        int k = sd_event_add_time_relative(r->event, &q->timer, CLOCK_MONOTONIC, LOOKUP_TIMEOUT_USEC, 10 * USEC_PER_MSEC,
+                                           on_timeout, q);
         if (k < 0) {
                 query_cancel(q);
                 return k;

@@ -10,8 +10,10 @@
  *
  * keys (sealed memfd): {"credential":"errand-session-…","providers":{"anthropic":{"key":"…","standIn":"errand-session-…"}}}
  *
- * "egress" left out means allow ["*"], ports [443]; an egress object without "allow" allows no host. "ca:ID" is a readable fd
- * with PEM certificates trusted for that provider beside the system's. Unknown members are refused by name. */
+ * "egress" left out means allow ["*"], ports [443]; an egress object without "allow" allows no host. allowInternal takes no metadata address of
+ * a cloud. "spool" is a regular file open for appending, "ca:ID" a readable one with PEM certificates trusted for that provider beside the
+ * system's. Unknown members are refused by name. A base URL is https://HOST[:PORT][/path]; what else is malformed is refused, while http:// is
+ * taken and, but to a loopback literal of allowInternal, gets the provider a refusal. */
 
 #include <json-glib/json-glib.h>
 

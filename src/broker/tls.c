@@ -227,7 +227,10 @@ static void describe(const TlsSession *s, int e, char *problem) {
                 (void) snprintf(problem, TLS_PROBLEM_MAX, "the server sent an alert: %s", name ? name : "unknown");
                 return;
         }
-        (void) snprintf(problem, TLS_PROBLEM_MAX, "%s", gnutls_strerror(e));
+        if (from_gnutls(e) == -ECONNRESET)
+                (void) snprintf(problem, TLS_PROBLEM_MAX, "the server ended the connection");
+        else
+                (void) snprintf(problem, TLS_PROBLEM_MAX, "%s", gnutls_strerror(e));
 }
 
 int tls_handshake(TlsSession *s, uint32_t *ret_events, char *problem) {

@@ -14,6 +14,10 @@
 /* Splices of one direction before others get their turn. */
 #define TURNS_MAX 16U
 
+/* Edge-triggered: the loop is told once of each change, and dispatches one source a turn. Level-triggered, thousands of tunnels
+ * that have something to do at once would all be reported again at every turn. */
+#define EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+
 /* The unit of the fallback without pipes: when the process has no descriptors left. */
 #define BOUNCE_SIZE (16U * 1024U)
 
@@ -25,9 +29,10 @@ typedef struct Flow {
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
-        bool end;  /* of `from` was seen */
-        bool shut; /* and passed on: this direction is over */
-        bool wants_room; /* `to` takes no more at the moment */
+        bool end;        /* of `from` was seen */
+        bool shut;       /* and passed on: this direction is over */
+        bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
+        bool more;       /* stopped for the sake of others, not for want of bytes or room */
         uint64_t total;
 } Flow;
 
@@ -37,7 +42,6 @@ struct Tunnel {
         sd_event_source *client_io, *upstream_io, *idle;
         Flow up, down;
         usec_t active;
-        uint32_t client_events, upstream_events;
 };
 
 Tunnel *tunnel_free(Tunnel *t) {
@@ -133,6 +137,7 @@ static int pass_end(Flow *f) {
 
 /* Moves what can be moved now. Negative errno: one side failed. */
 static int move(PipePool *pool, Flow *f) {
+        f->more = false;
         for (unsigned turn = 0; turn < TURNS_MAX && !f->shut; turn++) {
                 int r = flush(pool, f);
                 f->wants_room = r == 0;
@@ -148,29 +153,8 @@ static int move(PipePool *pool, Flow *f) {
                 if (n == 0)
                         f->end = true;
         }
-        /* More may be there: the level-triggered source comes back for it. A piece in hand waits for room, which is there or comes. */
-        f->wants_room = f->in_pipe > 0 || f->size > 0 || (f->end && !f->shut);
+        f->more = f->wants_room = !f->shut;
         return 0;
-}
-
-static uint32_t events_for(const Flow *out, const Flow *in) {
-        uint32_t events = 0;
-
-        if (!out->end && !out->wants_room)
-                events |= EPOLLIN;
-        if (in->wants_room)
-                events |= EPOLLOUT;
-        return events;
-}
-
-static int set_events(sd_event_source *s, uint32_t *current, uint32_t wanted) {
-        if (*current == wanted)
-                return 0;
-        *current = wanted;
-        int r = sd_event_source_set_io_events(s, wanted);
-        if (r < 0 || wanted == 0)
-                return r;
-        return sd_event_source_set_enabled(s, SD_EVENT_ON); /* check_hangup() may have silenced it */
 }
 
 static void over(Tunnel *t, int error) {
@@ -185,43 +169,34 @@ static void over(Tunnel *t, int error) {
         connection_tunnel_done(c, error);
 }
 
-/* An error or a hang-up on a side that is neither read nor written at the moment would be reported again and again. */
-static int check_hangup(sd_event_source *s, int fd, uint32_t revents, uint32_t events) {
+/* A reset counts at once, also on a side that is neither read nor written at the moment. */
+static int check_error(int fd, uint32_t revents) {
         int error = 0;
         socklen_t size = sizeof(error);
 
-        if (!(revents & (EPOLLHUP | EPOLLERR)) || events != 0)
+        if (!(revents & EPOLLERR))
                 return 0;
-        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0)
-                return -errno;
-        if (error != 0)
-                return -error;
-        return sd_event_source_set_enabled(s, SD_EVENT_OFF);
+        return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) < 0 ? -errno : -error;
 }
 
-static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Tunnel *t = userdata;
         PipePool *pool = &t->connection->broker->pipes;
-
-        uint32_t readable = revents & (EPOLLIN | EPOLLHUP | EPOLLERR), writable = revents & (EPOLLOUT | EPOLLHUP | EPOLLERR);
         bool client = fd == t->connection->fd;
-        int r = 0;
+        Flow *out = client ? &t->up : &t->down, *in = client ? &t->down : &t->up; /* as seen from fd */
 
         t->active = now_monotonic();
-        if (client ? readable : writable)
-                r = move(pool, &t->up);
-        if (r >= 0 && (client ? writable : readable))
-                r = move(pool, &t->down);
-        if (r < 0 || (t->up.shut && t->down.shut)) {
-                over(t, r);
-                return 0;
-        }
-        r = set_events(t->client_io, &t->client_events, events_for(&t->up, &t->down));
-        if (r >= 0)
-                r = set_events(t->upstream_io, &t->upstream_events, events_for(&t->down, &t->up));
-        if (r >= 0)
-                r = check_hangup(s, fd, revents, fd == t->upstream ? t->upstream_events : t->client_events);
-        if (r < 0)
+        int r = check_error(fd, revents);
+        if (r >= 0 && !out->wants_room && (revents & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)))
+                r = move(pool, out);
+        if (r >= 0 && in->wants_room && (revents & (EPOLLOUT | EPOLLHUP)))
+                r = move(pool, in);
+        /* Set anew, an edge-triggered source looks again. */
+        if (r >= 0 && t->up.more)
+                r = sd_event_source_set_io_events(t->upstream_io, EVENTS);
+        if (r >= 0 && t->down.more)
+                r = sd_event_source_set_io_events(t->client_io, EVENTS);
+        if (r < 0 || (t->up.shut && t->down.shut))
                 over(t, r);
         return 0;
 }
@@ -248,11 +223,9 @@ static int watch(Tunnel *t) {
 
         t->up.wants_room = t->up.size > 0;
         t->down.wants_room = t->down.size > 0;
-        t->client_events = events_for(&t->up, &t->down);
-        t->upstream_events = events_for(&t->down, &t->up);
-        int r = sd_event_add_io(event, &t->client_io, t->connection->fd, t->client_events, on_io, t);
+        int r = sd_event_add_io(event, &t->client_io, t->connection->fd, EVENTS, on_io, t);
         if (r >= 0)
-                r = sd_event_add_io(event, &t->upstream_io, t->upstream, t->upstream_events, on_io, t);
+                r = sd_event_add_io(event, &t->upstream_io, t->upstream, EVENTS, on_io, t);
         if (r >= 0)
                 r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + TUNNEL_IDLE_USEC, USEC_PER_MINUTE, on_idle, t);
         return r;
@@ -267,8 +240,8 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->connection = c;
         t->upstream = upstream;
         t->active = now_monotonic();
-        t->up = (Flow) {.from = c->fd, .to = upstream, .pipe = PIPE_NONE};
-        t->down = (Flow) {.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
+        t->up = (Flow){.from = c->fd, .to = upstream, .pipe = PIPE_NONE};
+        t->down = (Flow){.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
 
         int r = 0;
         t->down.buffer = strdup(established);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Opaque bytes both ways between a client and an upstream, moved by splice(2). Each direction ends by itself: an end of file is passed on
- * as one, after the last byte; a reset is passed on as a reset. A side that does not read stops the other from being read. */
+/* Opaque bytes both ways between a client and an upstream, moved by splice(2). Each direction ends by itself: an end of file is
+ * passed on as one, after the last byte; a reset is passed on as a reset. A side that does not read stops the other from being
+ * read. */
 
 #include "broker/connection.h"
 
-/* Takes c's socket over and sends "200" to the client first; the bytes in c->in go upstream first. upstream (connected, non-blocking) is taken
- * always. When the tunnel ends it calls connection_tunnel_done(). */
+/* Takes c's socket over and sends "200" to the client first; the bytes in c->in go upstream first. upstream (connected,
+ * non-blocking) is taken always. When the tunnel ends it calls connection_tunnel_done(). */
 int tunnel_start(Connection *c, int upstream, Tunnel **ret);
 Tunnel *tunnel_free(Tunnel *t);
 

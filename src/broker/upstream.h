@@ -5,10 +5,8 @@
  * dialled; it is closed as soon as the provider says anything on it, and before a provider's own limit would close it. */
 
 #include "broker/broker.h"
+#include "broker/limits.h"
 #include "broker/stream.h"
-
-#define UPSTREAM_KEPT_MAX 8U                       /* idle connections a provider; agents seldom have more calls at once */
-#define UPSTREAM_IDLE_USEC (30 * USEC_PER_SEC)     /* the usual servers' limits begin at 60 s */
 
 typedef struct Upstream Upstream;
 

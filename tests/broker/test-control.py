@@ -5,7 +5,7 @@ import json
 import os
 
 import errand_world
-from errand_broker import F_SEALS_ALL, Broker, Channel, Provider, mint, sealed_memfd
+from errand_broker import F_SEALS_ALL, Broker, Channel, Provider, sealed_memfd
 from errand_test import case, run
 from errand_upstream import Upstream
 

@@ -70,6 +70,9 @@ def once_kept(t):
     t.equal(status(broker, "denied.example:22"), 403, "status on another port")
     t.equal(broker.open_tunnel("denied.example:443", auth="")[1].status, 407, "status without the credential")
     t.equal(status(broker, "denied.example:443"), 200, "status")
+    broker.grant("10.0.0.5", "once", "g-inside")
+    t.equal(status(broker, "10.0.0.5:443"), 403, "status of a literal that is refused")
+    t.equal([record["grant"] for _, record in errand_spool.read(broker.spool())], ["g1"], "grants that were used")
 
 
 @case("S131: a grant until a time ends then; always stays; revoke ends it")

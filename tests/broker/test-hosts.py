@@ -166,6 +166,8 @@ def host_header(t):
             ("none", f"GET http://api.example.com/ HTTP/1.1\r\n{auth}\r\n", {400}),
             ("a path alone", f"GET / HTTP/1.1\r\nHost: api.example.com\r\n{auth}\r\n", {400, 404}),
             ("a denied target", f"GET http://denied.example/ HTTP/1.1\r\nHost: api.example.com\r\n{auth}\r\n", {400, 403}),
+            ("another host in CONNECT", f"CONNECT api.example.com:80 HTTP/1.1\r\nHost: denied.example:80\r\n{auth}\r\n", {400}),
+            ("two in CONNECT", f"CONNECT api.example.com:80 HTTP/1.1\r\nHost: api.example.com:80\r\nHost: x\r\n{auth}\r\n", {400}),
             ("an asterisk", f"OPTIONS * HTTP/1.1\r\nHost: api.example.com\r\n{auth}\r\n", {400, 404})]
     t.each(rows, lambda row: t.contains(row[2], broker.ask(row[1]).status, f"status for {row[0]}"))
     t.lacks(up.accepts(), "9.9.9.10:80", "upstream connections")

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A provider route: the stand-in comes in, the key goes out, to the configured host alone."""
 
+import socket
+import struct
+
 import errand_world
 from errand_broker import Broker, Provider, mint
 from errand_http import basic
@@ -218,7 +221,7 @@ def upgrade(t):
 
 @case("C151 S227: an event stream's events leave in the order and at the time they come")
 def events(t):
-    for path, chunked in (("/sse/3?paced", True), ("/sse-close/3?paced", False)):
+    for path in ("/sse/3?paced", "/sse-close/3?paced"):
         up, broker, _ = begin(t)
         client = broker.connect()
         client.send(broker.route_request("p", path))
@@ -233,7 +236,6 @@ def events(t):
         else:
             t.check(client.is_closed(), "the stream does not end")
         up.stop()
-        del chunked
 
 
 @case("C159 C188: calls on one kept connection are judged each by itself, and a refused one does not end it")
@@ -265,8 +267,6 @@ def gives_up(t):
     client = broker.connect()
     client.send(broker.route_request("p", "/sse/1000?paced"))
     t.equal(client.head().status, 200, "status")
-    import socket
-    import struct
     client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
     up.wait("gone")
@@ -274,7 +274,7 @@ def gives_up(t):
 
 @case("S234 S235 C184: 64 MiB pass; one byte more is refused when announced, cut when streamed")
 def sizes(t):
-    up, broker, _ = begin(t)
+    _, broker, _ = begin(t)
     limit = 64 << 20
 
     def call(path):
@@ -306,7 +306,6 @@ def sizes(t):
     t.equal((answer.status, size <= limit, whole), (200, True, False), "streamed, over the limit")
     records = broker.receipts(4)
     t.equal([r["outcome"] for r in records], ["completed", "refused", "completed", "interrupted"], "outcomes")
-    del up
 
 
 if __name__ == "__main__":

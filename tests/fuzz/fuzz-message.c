@@ -78,6 +78,9 @@ static int try_with(const char *text, size_t size, const char *keys, size_t n_ke
         int r = message_parse(text, size, fds, n_fds, &m, &problem);
         HOLDS(r == 0 || r == -EBADMSG);
         HOLDS((r < 0) == (problem != NULL) && (r < 0) == (m == NULL));
+        /* Two readers, one verdict: what the check takes, the library takes. */
+        if (r < 0 && streq(problem, "the message is not valid JSON"))
+                HOLDS(json_text_check(text, size, MESSAGE_DEPTH_MAX) == -EBADMSG);
         if (r == 0) {
                 HOLDS(json_text_check(text, size, MESSAGE_DEPTH_MAX) == 0);
                 int q = setup_parse(m, &s, &problem);

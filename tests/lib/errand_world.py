@@ -7,14 +7,17 @@ addresses; and any number of *sessions*, with a loopback interface and nothing e
 and /etc/nsswitch.conf, and a resolver on 127.0.0.1:53 that answers as a test scripts it.
 """
 
+import atexit
 import contextlib
 import ctypes
 import fcntl
 import os
+import shutil
 import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 
 HOST4, HOST6 = "9.9.9.1", "2606:4700::fff1"
@@ -67,6 +70,10 @@ def enter():
     if os.geteuid() != 0:
         # The own uid inside: what runs here is an ordinary account still. The capabilities are the namespace's only.
         command += ["--user", "--map-current-user", "--keep-caps"]
+    tried = subprocess.run([*command, "--", "true"], capture_output=True, text=True, check=False)
+    if tried.returncode != 0:
+        sys.exit(f"these tests need namespaces of their own, which are refused here: {tried.stderr.strip()}; allow unprivileged user namespaces "
+                 "(kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, the container's seccomp profile), or run as root")
     os.execvp(command[0], command + ["--", sys.executable, *sys.argv])
 
 
@@ -122,7 +129,11 @@ class Resolver(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
+        # What the hosts file says as well, for a minimal system that has none to be covered by ours.
         self.names = {}
+        for line in HOSTS.splitlines():
+            for name in line.split()[1:]:
+                self.names.setdefault(name, []).append(line.split()[0])
         self.asked = []  # (name, type), in order
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 53))
@@ -215,9 +226,6 @@ def world():
     """The one of this process, made at the first call; its files go with the process's own temporary directory."""
     global _world  # pylint: disable=global-statement
     if _world is None:
-        import atexit
-        import shutil
-        import tempfile
         directory = tempfile.mkdtemp(prefix="errand-world-")
         os.chmod(directory, 0o755)
         atexit.register(shutil.rmtree, directory, True)

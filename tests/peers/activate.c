@@ -27,13 +27,18 @@ static int fail(const char *what) {
 static int place_fds(const int *fds, int n, int *program) {
         int moved[FDS_MAX];
 
-        /* First all of them out of the way, then each to its place. */
-        *program = fcntl(*program, F_DUPFD_CLOEXEC, 64);
+        /* First all of them out of the way, then each to its place: no second copy of a listening socket stays behind, which would
+         * keep it listening after the program has closed it. */
+        int original = *program;
+        *program = fcntl(original, F_DUPFD_CLOEXEC, 64);
         if (*program < 0)
                 return -1;
+        close(original);
         for (int i = 0; i < n; i++)
                 if ((moved[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 64)) < 0)
                         return -1;
+        for (int i = 0; i < n; i++)
+                close(fds[i]);
         for (int i = 0; i < n; i++)
                 if (dup2(moved[i], 3 + i) < 0)
                         return -1;

@@ -3,6 +3,7 @@
 
 import socket
 import ssl
+import struct
 import sys
 
 import errand_spool
@@ -132,7 +133,6 @@ def resolver(t):
 
 @case("peers: the spool reader leaves out a torn record and refuses a damaged one")
 def spool(t):
-    import struct
     payload = b'{"a":1}'
     record = struct.pack("<4sHHII", b"ERRS", 1, 1, len(payload), errand_spool.crc32c(payload)) + payload
     t.equal(errand_spool.read(record + record[:-1]), [(1, {"a": 1})], "records")

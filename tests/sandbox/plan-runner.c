@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,8 +19,10 @@
 
 static PlanStep steps[LINES_MAX];
 static PlanAccess accesses[LINES_MAX];
-static char *environment[LINES_MAX];
+static char *environment[LINES_MAX + 1];
 static size_t n_environment;
+static char *lines[LINES_MAX];
+static size_t n_lines;
 
 static const char *const step_names[_STEP_TYPE_MAX] = {
         [STEP_DIRECTORY] = "directory", [STEP_SYMLINK] = "symlink", [STEP_BIND] = "bind",   [STEP_DEVICE] = "device",
@@ -83,8 +86,6 @@ static void plan_line(Plan *plan, char *line) {
                 if (p)
                         *p++ = 0;
         }
-        if (plan->n_steps >= LINES_MAX || plan->n_accesses >= LINES_MAX || n_environment >= LINES_MAX - 1)
-                bad("too long", line);
         if (streq(field[0], "step"))
                 step_line(plan, field, n);
         else if (streq(field[0], "access"))
@@ -112,11 +113,11 @@ static void plan_read(Plan *plan, const char *path) {
                 bad(path, strerror(errno));
         while (getline(&line, &room, f) > 0) {
                 line[strcspn(line, "\n")] = 0;
-                char *copy = strdup(line);
-                if (!copy)
-                        bad("memory", path);
-                if (*copy)
-                        plan_line(plan, copy);
+                if (!*line)
+                        continue;
+                if (n_lines >= LINES_MAX || !(lines[n_lines] = strdup(line)))
+                        bad("too long", path);
+                plan_line(plan, lines[n_lines++]);
         }
         free(line);
         fclose(f);
@@ -146,14 +147,15 @@ static void result_write(const char *path, const RunResult *r) {
 }
 
 int main(int argc, char *argv[]) {
-        Plan plan = {.steps = steps, .accesses = accesses, .environment = environment, .working_directory = (char *) "/"};
+        /* Static: what it points to lives as long as the program. */
+        static Plan plan = {.steps = steps, .accesses = accesses, .environment = environment, .working_directory = (char *) "/"};
         RunOptions options = {
                 .broker_socket = -EBADF, .broker_token = -EBADF, .report = -EBADF, .console_socket = -EBADF, .error_output = -EBADF,
                 .listen_address.s_addr = htonl(INADDR_LOOPBACK), .listen_port = 3128,
         };
         const char *result_path = NULL;
         RunResult result;
-        int i = 1;
+        int i = 1, drop = 0;
 
         log_setup("bailey", LOG_LEVEL_INFO);
         for (; i < argc && startswith(argv[i], "--"); i++) {
@@ -174,6 +176,8 @@ int main(int argc, char *argv[]) {
                         options.report = fd_option(value);
                 else if (streq(argv[i], "--console"))
                         options.console_socket = fd_option(value);
+                else if (streq(argv[i], "--drop"))
+                        drop = fd_option(value);
                 else if (streq(argv[i], "--result"))
                         result_path = value;
                 else
@@ -189,12 +193,17 @@ int main(int argc, char *argv[]) {
                 plan.executable = plan.argv[0];
 
         /* The arguments are wiped inside: what the plan still needs of them must not lie there. */
-        char **copy = NULL;
+        static char **copy;
         for (char **p = plan.argv; *p; p++)
                 if (strv_extend(&copy, *p) < 0)
                         bad("memory", *p);
         plan.executable = strdup(plan.executable);
         plan.argv = copy;
+
+        /* As bailey does when root calls it: this process is not dumpable afterwards. */
+        if (drop > 0 && (setgroups(0, NULL) < 0 || setresgid((gid_t) drop, (gid_t) drop, (gid_t) drop) < 0 ||
+                         setresuid((uid_t) drop, (uid_t) drop, (uid_t) drop) < 0))
+                bad("dropping root", strerror(errno));
 
         int r = enter_run(&plan, &options, &result);
         if (r < 0)

@@ -83,6 +83,8 @@ class World:
                   "step\ttmpfs\twx\t/tmp", "access\trwx\t/tmp", "step\tproc\t-\t/proc", "access\trw\t/proc\t/proc",
                   "step\tsysfs\t-\t/sys", "access\tr\t/sys", "access\tl\t/", "env\tPATH=/usr/bin:/bin", "env\tLC_ALL=C",
                   f"step\tbind\tx\t{self.bin}\t{self.bin}", f"access\trx\t{self.bin}\t{self.bin}"]
+        # For a sanitized runner in a sandbox: looking for leaks is tracing, which no sandbox allows.
+        lines.append("env\tASAN_OPTIONS=detect_leaks=0")
         if work:
             lines += [f"step\tbind\twx\t{self.work}\t{self.work}", f"access\trwx\t{self.work}\t{self.work}"]
         lines.append(f"cwd\t{cwd or (self.work if work else '/tmp')}")

@@ -5,6 +5,7 @@
 import os
 import platform
 import socket
+import subprocess
 
 from sandbox import Skip, check, main
 
@@ -135,10 +136,12 @@ def personality(world):
 
 
 def privileges(world):
-    r = world.run(["/bin/grep", "-E", "^(Cap|NoNewPrivs|Seccomp:)", "/proc/self/status"])
-    fields = dict(line.split(":\t") for line in r.out.splitlines())
-    check(fields.pop("NoNewPrivs") == "1" and fields.pop("Seccomp") == "2", r)
-    check(len(fields) == 5 and set(fields.values()) == {"0" * 16}, r)
+    # The payload, and PID 1 as well.
+    for who in ("self", "1"):
+        r = world.run(["/bin/grep", "-E", "^(Cap|NoNewPrivs|Seccomp:)", f"/proc/{who}/status"])
+        fields = dict(line.split(":\t") for line in r.out.splitlines())
+        check(fields.pop("NoNewPrivs") == "1" and fields.pop("Seccomp") == "2", r)
+        check(len(fields) == 5 and set(fields.values()) == {"0" * 16}, r)
     r = world.run(["/bin/grep", "-c", "nosuid", "/proc/self/mountinfo"])
     check(r.out == world.run(["/bin/grep", "-c", ".", "/proc/self/mountinfo"]).out, r)
     r = world.run(["/bin/sh", "-c", "echo 1 > /proc/sys/user/max_user_namespaces"])
@@ -161,23 +164,31 @@ def set_user_id(world):
 
 
 def landlock_renames(world):
+    """By the calls themselves: mv would copy where it cannot rename."""
     w = world.work
-    script = ("set -e; mkdir d; echo 1 > f; mv f d/; ln d/f d/g; mv d/g .; mkdir -p t/tmp; echo 2 > t/tmp/full; "
-              "mv t/tmp/full t/out; cat t/out; rm -r d g t")
-    r = world.run(["/bin/sh", "-c", script])
-    check(r.status == 0 and r.out == "2\n", r)
-    r = world.run(["/bin/sh", "-c", script], without=["clone3:EPERM"])
-    check(r.status == 0 and r.out == "2\n", r)
+    moves = [f"create={w}/f", f"mkdir={w}/d", f"rename={w}/f,{w}/d/f", f"link={w}/d/f,{w}/g", f"mkdir={w}/t", f"mkdir={w}/t/tmp",
+             f"create={w}/t/tmp/full", f"rename={w}/t/tmp/full,{w}/t/out", f"rename={w}/t/tmp,{w}/d/tmp"]
+
+    def clean():
+        subprocess.run(["/bin/rm", "-r", f"{w}/d", f"{w}/t", f"{w}/g"], check=True)
+
+    works(world, moves)
+    clean()
+    works(world, moves, without=["clone3:EPERM"])
+    clean()
     # Two domains, one in the other.
-    r = world.run([world.runner, f"{world.root}/plan-inner", "/bin/sh", "-c", script],
-                  plan=world.plan(f"step\tbind\t-\t{world.root}/plan-inner\t{inner(world)}",
-                                  f"access\tr\t{world.root}/plan-inner"))
-    check(r.status == 0 and "nested sandboxing is not permitted here" in r.err and r.out == "2\n", r)
-    check(not os.listdir(w), os.listdir(w))
-
-
-def inner(world):
-    return world.write("plan-inner", "\n".join(world.plan()) + "\n")
+    inner = world.write("plan-inner", "\n".join(world.plan()) + "\n")
+    r = world.run([world.runner, inner, world.probe, *moves],
+                  plan=world.plan(f"step\tbind\t-\t{inner}\t{inner}", f"access\tr\t{inner}"))
+    check(set(r.answers().values()) == {"ok"} and "nested sandboxing is not permitted here" in r.err, r)
+    clean()
+    # Without the right to write, as the mounts would have it.
+    plan = world.plan(f"access\trx\t{w}", work=False, cwd="/tmp") + [f"step\tbind\twx\t{w}\t{w}"]
+    world.write("work/f", "")
+    world.make("work/d")
+    check(world.run([world.probe, f"rename={w}/f,{w}/d/f"], plan=plan).answers() == {f"rename={w}/f,{w}/d/f": "EACCES"})
+    os.unlink(f"{w}/f")
+    os.rmdir(f"{w}/d")
 
 
 def landlock_rights(world):

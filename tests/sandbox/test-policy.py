@@ -4,6 +4,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import threading
 
@@ -328,6 +329,45 @@ def survivors(w):
     check(r.status == 0 and "2 processes that outlived the command were ended" in r.err, r)
 
 
+def brokered(w):
+    """With a broker that hands the listener's first client a word: that is the only way out, and it is said."""
+    path = w.path("broker.sock")
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    server.bind(path)
+    w.own(path)
+    server.listen()
+    seen = {}
+
+    def serve():
+        peer = server.accept()[0]
+        message, fds, _, _ = socket.recv_fds(peer, 65536, 4)
+        seen.update(json.loads(message))
+        listener = socket.socket(fileno=fds[0])
+        listener.setblocking(True)
+        peer.send(b'{"v":1,"type":"ready"}')
+        client = listener.accept()[0]
+        client.sendall(b"from outside\n")
+        client.close()
+        listener.close()
+        peer.close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    read, write = os.pipe()
+    token = "0123456789abcdef" * 4
+    os.write(write, token.encode())
+    os.close(write)
+    program = ("import socket, os; print(os.environ['BAILEY_SANDBOX_NET'], flush=True);"
+               "print(socket.create_connection(('127.0.0.1', 3128)).makefile().read(), end='')")
+    r = w.call("run", "--broker-socket", path, "--broker-token-fd", str(read), "--listen", "127.0.0.1:3128",
+               "/usr/bin/python3", "-c", program, pass_fds=[read])
+    os.close(read)
+    server.close()
+    check(r.status == 0 and r.out == "broker\nfrom outside\n", r)
+    check(", egress broker\n" in r.err and token not in r.err, r)
+    check(seen["type"] == "listeners" and seen["token"] == token and seen["fds"] == ["proxy"], seen)
+
+
 def late_policy(w):
     """What governs a run is fixed when it starts."""
     w.write("secret", "SECRET\n")
@@ -368,5 +408,6 @@ main([
     ("T019: limits that are not applied are told, and refused under --strict", shown_gaps),
     ("the closing line says what was enforced; --quiet and --json", closing_lines),
     ("C051: processes that outlive the command are ended and told", survivors),
+    ("N026 N027 S121: a brokered run has one way out, says so inside and in the closing line", brokered),
     ("C110: a policy changed during the run changes nothing", late_policy),
 ])

@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 
@@ -199,6 +200,27 @@ def help_and_version(w):
     check(r.status == 0 and r.out.startswith("bailey "), r)
 
 
+def manuals(w):
+    """The help and the table of keys are what is read; the manual pages say the same."""
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    with open(os.path.join(top, "man/bailey.1"), encoding="utf-8") as f:
+        manual = f.read()
+    options = re.findall(r"--[a-z][a-z-]+", w.call("--help").out)
+    check(len(set(options)) > 12, options)
+    for option in options:
+        check(f"Fl Fl {option[2:]}" in manual, f"{option} is not in bailey.1")
+    for option in re.findall(r"Fl Fl ([a-z-]+)", manual):
+        check(f"--{option}" in options, f"--{option} is in bailey.1 alone")
+    with open(os.path.join(top, "src/bailey/policy-file.c"), encoding="utf-8") as f:
+        keys = re.findall(r'\{"([a-z]*)", "([a-z_]+)", read_', f.read())
+    with open(os.path.join(top, "man/bailey.toml.5"), encoding="utf-8") as f:
+        manual = f.read()
+    check(len(keys) == 20, keys)
+    for table, key in keys:
+        part = manual.split(f".Ss [{table}]" if table else ".Ss Top level")[1].split(".Ss")[0]
+        check(re.search(rf"\.It Ic (?:.*, )*{key}\b", part), f"[{table}] {key} is not in bailey.toml.5")
+
+
 def exit_codes(w):
     w.write("W/plain", "", 0o644)
     w.mkdir("W/dir")
@@ -313,6 +335,7 @@ main([
     ("N003: allowed egress and bound ports are refused, never treated as denied", network_refused),
     ("a bad command line is an error that says what is meant", bad_commands),
     ("--help and --version", help_and_version),
+    ("the manual pages name every option and key, and no other", manuals),
     ("126 and 127 as env(1) gives them", exit_codes),
     ("C103: a program is not taken from the working directory by accident", path_is_absolute_only),
     ("a broker that is not there: nothing runs", broker_missing),

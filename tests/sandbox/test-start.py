@@ -11,7 +11,7 @@ import stat
 import subprocess
 import threading
 
-from sandbox import REFUSED, check, main
+from sandbox import REFUSED, Skip, check, main
 
 ISOLATION_GAPS = {"namespaces", "private-tmp", "private-home"}
 TOKEN = "0123456789abcdef" * 4
@@ -123,6 +123,14 @@ def root(world):
     if os.getuid() == 0:
         r = subprocess.run(command, capture_output=True, text=True, cwd=world.root)
         check(r.returncode == REFUSED and "never run as root" in r.stderr and not os.path.exists(proof(world)), r)
+
+
+def dropped_root(world):
+    """A caller that was root a moment ago is not dumpable, which keeps it from its own /proc files."""
+    if os.getuid() != 0:
+        raise Skip("only root can drop root")
+    r = world.run(["/usr/bin/id", "-u"], options=["--drop", str(world.uid)], user=0, group=0)
+    check(r.out == f"{world.uid}\n", r)
 
 
 def locked_flags(world):
@@ -312,6 +320,10 @@ def handed_over(world):
     listener.settimeout(10)
     connection, _ = listener.accept()
     check(connection.recv(100) == b"hello")
+    if os.getuid() == 0:
+        with open(f"/proc/{p.pid}/task/{p.pid}/children") as f:
+            inside = f.read().strip()
+        check(len(os.listdir(f"/proc/{inside}/fd")) == 4, "PID 1 kept the broker's socket, listener or token")
     connection.sendall(b"from the trusted side")
     connection.close()
     r = world.finish(p)
@@ -432,6 +444,7 @@ main([
     ("T009 T026: what holds without namespaces", fallback_holds),
     ("C003: no boundary at all", no_boundary),
     ("C006: never as root", root),
+    ("a caller that dropped root", dropped_root),
     ("C007: mounts with locked flags around", locked_flags),
     ("C007: a sandbox in a sandbox", nested),
     ("C009: a container that masks /proc", container_proc),

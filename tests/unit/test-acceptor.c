@@ -46,7 +46,7 @@ static int make_listener(void) {
         socklen_t size = sizeof(address);
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        address = (struct sockaddr_in) {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         CHECK_INT(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
         CHECK_INT(listen(fd, 128), 0);
         CHECK_INT(getsockname(fd, (struct sockaddr *) &address, &size), 0);

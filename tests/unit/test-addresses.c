@@ -175,14 +175,19 @@ static void test_unspecified(void) {
 static void test_cloud(void) {
         static const char *const cloud[] = {
                 "168.63.129.16", "169.254.169.254", "169.254.170.2", "100.100.100.200", "fd00:ec2::254", "192.0.0.192", "169.254.169.253", "169.254.169.123", "169.254.170.23",
-                "169.254.0.23", "fd00:ec2::253", "fd00:ec2::123", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fe80::a9fe:a9fe", "::ffff:169.254.169.254",
+                "169.254.0.23", "169.254.42.42", "fd00:42::42", "fd00:a9fe:a9fe::1", "fd00:100::100:200", "fd00:ec2::253", "fd00:ec2::123", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "fe80::a9fe:a9fe", "::ffff:169.254.169.254",
                 "64:ff9b::a83f:8110", "2002:a83f:8110::",
         };
         for (size_t i = 0; i < ELEMENTSOF(cloud); i++)
                 expect(cloud[i], "cloud-fabric");
         expect("168.63.129.15", NULL);
         expect("168.63.129.17", NULL);
-        expect("fd00:ec2::255", "private");
+        static const Block blocks[] = {
+                {"161.25.255.255", NULL, "161.26.0.0", "161.26.255.255", "cloud-services", "161.27.0.0", NULL},
+                {"166.7.255.255", NULL, "166.8.0.0", "166.11.255.255", "cloud-services", "166.12.0.0", NULL},
+                {"fd00:ec1:ffff:ffff:ffff:ffff:ffff:ffff", "private", "fd00:ec2::", "fd00:ec2:ffff:ffff:ffff:ffff:ffff:ffff", "cloud-fabric", "fd00:ec3::", "private"},
+        };
+        check_blocks(blocks, ELEMENTSOF(blocks));
 }
 
 static void test_judge_table(void) {

@@ -85,8 +85,10 @@ static void test_below(void) {
 }
 
 static void test_refused(void) {
-        static const char *const hosts[] = {"", "*com", "https://x.com", "x.com/path", "x.com:443", "a..b", "*.", "x y", "127.1", "user@x.com"};
-        static const char *const ids[] = {"", "a b", "a/b", "a\n", "\xc3\xa9", "0123456789012345678901234567890123456789012345678901234567890123x"};
+        static const char *const hosts[] = {"",     "*com", "https://x.com", "x.com/path", "x.com:443",
+                                            "a..b", "*.",   "x y",           "127.1",      "user@x.com"};
+        static const char *const ids[] = {"",    "a b",      "a/b",
+                                          "a\n", "\xc3\xa9", "0123456789012345678901234567890123456789012345678901234567890123x"};
         _cleanup_(grants_freep) Grants *g = NULL;
         char id[16];
 

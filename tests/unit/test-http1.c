@@ -339,6 +339,13 @@ static void test_connection_bound(void) {
         CHECK_INT(parse(text, strlen(text), false, &h), 0);
         strcpy(p + 1024, "\r\nConnection: a\r\n\r\n");
         CHECK_INT(parse(text, strlen(text), false, &h), -EMSGSIZE);
+        for (size_t n = 32; n <= 33; n++) {
+                char *q = p;
+                for (size_t i = 0; i < n; i++)
+                        q = stpcpy(q, i ? ",a" : "a");
+                strcpy(q, "\r\n\r\n");
+                CHECK_INT(parse(text, strlen(text), false, &h), n > 32 ? -EMSGSIZE : 0);
+        }
 }
 
 static void test_upgrade(void) {
@@ -456,6 +463,8 @@ static void test_chunked_good(void) {
                 {"5\r\nhello\r\n0\r\n\r\n", "hello"},
                 {"5\r\nhello\r\nA\r\n0123456789\r\n1\r\n\n\r\n0\r\n\r\n", "hello0123456789\n"},
                 {"a\r\n0\r\n\r\n56789\r\n0\r\n\r\n", "0\r\n\r\n56789"},
+                {"9\r\n123456789\r\nf\r\n123456789abcdef\r\nF\r\n123456789abcdef\r\n0\r\n\r\n", "123456789123456789abcdef123456789abcdef"},
+                {"0\r\n!#$%&'*+-.^_`|~059azAZ:\t\x20\x80\xff\r\n0:\r\n9:\r\na:\r\nz:\r\nA:\r\nZ:\r\n\r\n", ""},
                 {"00000000000005\r\nhello\r\n000\r\n\r\n", "hello"},
                 {"5;a=b;c=\"d e\"\t\r\nhello\r\n0;last\r\n\r\n", "hello"},
                 {"1\r\nx\r\n0\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\nHost: x\r\nAuthorization: y\r\nX_Y:\r\n\r\n", "x"},
@@ -475,7 +484,7 @@ static void test_chunked_bad(void) {
         static const Case bad[] = {
                 CASE("FFFFFFFFFFFFFFFF\r\n"), CASE("10000000000000000\r\n"), CASE("8000000000000000\r\n"), CASE("1000000000000000\r\n"),
                 CASE("-1\r\n"), CASE("+1\r\n"), CASE("0x5\r\nhello\r\n"), CASE(" 5\r\nhello\r\n"), CASE("5 ;a\r\nhello\r\n"), CASE("5 \r\nhello\r\n"),
-                CASE("5\nhello\r\n"), CASE("5\rhello"), CASE("5;a\nhello"), CASE("5;a\r\r\nhello"), CASE("5;\0\r\nhello"), CASE("5;\x7f\r\n"), CASE("5;\xe9\r\n"),
+                CASE("5\nhello\r\n"), CASE("5\rhello"), CASE("5;a\nhello"), CASE("5;a\r\r\nhello"), CASE("5;\0\r\nhello"), CASE("5;\x7f\r\n"), CASE("5;\xe9\r\n"), CASE("5;\x80\r\n"), CASE("G\r\n"), CASE(":5\r\n"), CASE("/5\r\n"), CASE("@5\r\n"), CASE("`5\r\n"),
                 CASE("5\r\nhelloworld"), CASE("5\r\nhello\n0\r\n\r\n"), CASE("5\r\nhello\r0\r\n\r\n"), CASE("5\r\nhello\rX"), CASE("\r\n"), CASE("\n"),
                 CASE(";a\r\n"), CASE("g\r\n"), CASE("5_0\r\n"), CASE("5\r\nhello\r\n\r\n"), CASE("0\r\n\n"), CASE("0\n\r\n"), CASE("0\n\n"), CASE("0\r\n\rX"),
                 CASE("0\r\nX\r\n\r\n"), CASE("0\r\n: x\r\n\r\n"), CASE("0\r\n X: y\r\n\r\n"), CASE("0\r\nX : y\r\n\r\n"), CASE("0\r\nX: y\n\r\n"),

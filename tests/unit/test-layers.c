@@ -98,13 +98,13 @@ static void test_directions(void) {
 }
 
 static void test_override(void) {
-        _cleanup_(policy_freep) Policy *p = resolve("[filesystem]\ndeny = [\"/usr/share\"]\nread = [\"/usr\", \"/lib\"]\nexecute = [\"/usr/bin\"]\n");
+        _cleanup_(policy_freep) Policy *p = resolve("[filesystem]\ndeny = [\"/usr/share\"]\nread = [\"/usr\", \"/usr/bin\"]\nexecute = [\"/usr/lib\"]\n");
         CHECK(p);
         CHECK_INT(policy_rights_at(p, "/usr/x"), RIGHT_READ);
         CHECK_INT(policy_rights_at(p, "/usr/share/x"), 0);
-        /* One place by two names: the higher layer's rule counts for both. */
-        _cleanup_free_ char *lib = realpath("/lib", NULL);
-        CHECK_INT(policy_rights_at(p, lib), RIGHT_READ);
+        /* One place by two names, /bin in the floor and /usr/bin here: the higher layer's rule counts. */
+        CHECK_INT(policy_rights_at(p, "/usr/bin"), RIGHT_READ);
+        CHECK_INT(policy_rights_at(p, "/usr/lib/x"), RX);
 }
 
 static void test_same_place(void) {

@@ -217,6 +217,7 @@ static void test_home_link(void) {
         policy_free(p);
         CHECK(!resolve(NULL));
         CHECK(listed(findings.errors, "the real home"));
+        make_directory("private");
         make_link(at("private"), "data/bailey/program/home");
         p = resolve(NULL);
         CHECK(p);

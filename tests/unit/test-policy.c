@@ -89,6 +89,12 @@ static void test_bad(void) {
                 {"[env]\npass = [\"A\"]\ndeny = [\"A\"]\n", "p.toml:3:9: env.deny: A is named twice, in lines 2 and 3;"},
                 {"[filesystem]\nread = [\"a\\u0000b\"]\n", "p.toml:2:9: a NUL in a string"},
                 {"[filesystem\n", "p.toml:1:"},
+                {"# x\n\n[^x]\n", "p.toml:3:1: a table, key or value is malformed"},
+                {"# \xc3\xa9\n\xc3\xa9 = 1\n", "p.toml:2:1: a character outside of strings that is not ASCII"},
+                {"home = '''\n\xc3\xa9\n''' \xc3\xa9\n", "p.toml:3:5: a character outside of strings that is not ASCII"},
+                {"home = \"x\"\x01\n", "p.toml:1:11: a control character"},
+                {"home = \"x\"\rx\n", "p.toml:1:11: a control character"},
+                {"[filesystem]\nread = [\"\xff\"]\n", "p.toml:2:10: not valid UTF-8"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {

@@ -53,7 +53,8 @@ static void test_sentence(void) {
 
         CHECK_INT(host_parse("API.example.com.", &h, &problem), 0);
         _cleanup_free_ char *text = answer_not_granted(&h, "s1");
-        CHECK_STR(text, "api.example.com is not on the egress allowlist or granted; its owner can run: errand grant s1 api.example.com");
+        CHECK_STR(text,
+                  "api.example.com is not on the egress allowlist or granted; its owner can run: errand grant s1 api.example.com");
 }
 
 static void test_words(void) {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bailey/gap.h"
 #include "bailey/reply.h"
 #include "test.h"
 
@@ -65,21 +64,11 @@ static void test_cut(void) {
         }
 }
 
-static void test_gaps(void) {
-        for (Gap g = 0; g < _GAP_MAX; g++) {
-                CHECK(gap_to_string(g) && gap_describe(g));
-                CHECK_INT(gap_from_string(gap_to_string(g)), g);
-        }
-        CHECK_INT(gap_from_string("nothing"), _GAP_INVALID);
-        CHECK(!gap_to_string(_GAP_MAX) && !gap_to_string(_GAP_INVALID) && !gap_describe(_GAP_MAX));
-}
-
 int main(void) {
         RUN(test_ready, "a broker's ready");
         RUN(test_error, "a broker's error");
         RUN(test_long_text, "a long text is cut");
         RUN(test_invalid, "anything else is no answer");
         RUN(test_cut, "a cut answer is no answer");
-        RUN(test_gaps, "names of gaps");
         return TEST_END();
 }

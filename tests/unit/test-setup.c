@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <stdarg.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,6 +11,18 @@
 #include "broker/limits.h"
 #include "broker/setup.h"
 #include "test.h"
+
+/* A sanitizer keeps its heap elsewhere. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if !defined(SANITIZED) && defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif !defined(SANITIZED)
+#define SANITIZED 0
+#endif
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 #define CREDENTIAL "errand-session-credential"
@@ -224,10 +236,61 @@ static void test_provider_count(void) {
         strcpy(k, "}}");
         _cleanup_(setup_freep) Setup *s = parse_good(provider(members), keys);
         CHECK_INT(s->n_providers, PROVIDERS_MAX);
+        for (size_t i = 0; i < s->n_providers; i++)
+                CHECK(setup_find_provider(s, (Slice){s->providers[i].id, strlen(s->providers[i].id)}) == s->providers + i);
         strcpy(m, ",\"q\":{" URL "," PLACE "," NAME "}");
         refused_with(provider(members), keys, "names more than");
         strcpy(k, ",\"q\":{\"key\":\"k\",\"standIn\":\"s\"}}}");
         refused_with(provider(""), keys, "names too many");
+        /* a surplus entry wherever it stands */
+        static const char two[] = "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"s\"},\"q\":{\"key\":\"k\",\"standIn\":\"s\"}}}";
+        refused_with(provider("\"p\":{" URL "," PLACE "," NAME "}"), two, "does not name");
+        refused_with(provider("\"q\":{" URL "," PLACE "," NAME "}"), two, "does not name");
+}
+
+#define S28 "aaaaaaaaaaaaaaaaaaaaaaaaaz09"
+#define ID32 "abcdefghijklmnopqrstuvwxyz-09012"
+
+static void test_bounds(void) {
+        _cleanup_(setup_freep) Setup *s = parse_good("{\"v\":1,\"type\":\"setup\",\"session\":\"" S28 "\",\"token\":\"" TOKEN "\"" FDS ",\"egress\":{\"ports\":[1,65535]}}", KEYS);
+        char members[4096], name[CREDENTIAL_SIZE_MAX], path[1100];
+
+        CHECK_STR(s->session, S28);
+        CHECK(setup_port_allowed(s, 1) && setup_port_allowed(s, 65535) && !setup_port_allowed(s, 0));
+        s = setup_free(s);
+        for (size_t n_name = 128; n_name <= 129; n_name++)
+                for (size_t n_path = 1024; n_path <= 1025; n_path++) {
+                        memset(name, 'N', n_name);
+                        name[n_name] = 0;
+                        memset(path, 'p', n_path);
+                        path[0] = '/';
+                        path[n_path] = 0;
+                        (void) snprintf(members, sizeof(members), "\"" ID32 "\":{\"baseUrl\":\"https://a.example%s\"," PLACE ",\"credentialName\":\"%s\"}", path, name);
+                        static const char keys[] = "{\"credential\":\"c\",\"providers\":{\"" ID32 "\":{\"key\":\"k\",\"standIn\":\"s\"}}}";
+                        if (n_name == 128 && n_path == 1024) {
+                                s = parse_good(provider(members), keys);
+                                CHECK_STR(s->providers[0].base_path, path);
+                                s = setup_free(s);
+                        } else
+                                refused_with(provider(members), keys, n_name > 128 ? "credentialName" : "longer than 1024");
+                }
+}
+
+static void test_pattern_count(void) {
+        _cleanup_free_ char *text = malloc(MESSAGE_SIZE_MAX);
+
+        for (size_t n = PATTERNS_MAX; n <= PATTERNS_MAX + 1; n++) {
+                char *p = stpcpy(text, "{" IDENTITY FDS ",\"egress\":{\"allow\":[\"a\"");
+                for (size_t i = 1; i < n; i++)
+                        p = stpcpy(p, ",\"a\"");
+                strcpy(p, "]}}");
+                if (n <= PATTERNS_MAX) {
+                        Setup *s = parse_good(text, KEYS);
+                        CHECK_INT(s->n_allow, PATTERNS_MAX);
+                        setup_free(s);
+                } else
+                        refused_with(text, KEYS, "\"egress.allow\" has more than 4096 entries");
+        }
 }
 
 static void test_base_urls(void) {
@@ -262,7 +325,7 @@ static void test_base_urls(void) {
                 {"https://a.example\\\\@b/", "user"}, {"https://a.example\\\\b/", "character"}, {"https://a.example/v1/../x", "segment"}, {"https://a.example/./x", "segment"},
                 {"https://a.example/..", "segment"}, {"https://a.example//x", "segment"}, {"https://a.example/x//", "segment"}, {"https://a.example/%2e%2e/x", "character"},
                 {"https://a.example/a b", "character"}, {"https://a.example/a\\\\b", "character"}, {"https://a.example/\xc3\xa9", "character"}, {"https://a.example/a;b", "character"},
-                {"https://a.example/a\\nb", "character"}, {"https://\xc3\xa9.example/", "character"}, {"http://u@127.0.0.1/", "user"}, {"http://127.0.0.1/?x", "query"},
+                {"https://a.example/a\\nb", "character"}, {"https://a.example/\x7f", "character"}, {"https://\xc3\xa9.example/", "character"}, {"http://u@127.0.0.1/", "user"}, {"http://127.0.0.1/?x", "query"},
         };
         char members[2048];
 
@@ -289,7 +352,7 @@ static void test_keys_content(void) {
                 "{\"credential\":{\"a\":\"b\"}}", "{\"credential\":\"c\",\"providers\":[]}", "{\"credential\":\"c\",\"providers\":{\"p\":\"k\"}}", "{\"credential\":\"c\",\"providers\":{\"p\":{}}}",
                 "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"standIn\":\"s\"}}}",
                 "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"\"}}}",
-                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"s\",\"x\":\"y\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"key\":\"k\",\"standIn\":\"s\"}}}",
+                "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"standIn\":\"s\",\"x\":\"y\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"x\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"k\",\"key\":\"k\",\"standIn\":\"s\"}}}",
                 "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"sk-real\\r\\nX-Evil: 1\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"sk-real\\n\",\"standIn\":\"s\"}}}",
                 "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\" sk-real\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"a\\u0000b\",\"standIn\":\"s\"}}}",
                 "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"a\\u000db\",\"standIn\":\"s\"}}}", "{\"credential\":\"c\",\"providers\":{\"p\":{\"key\":\"a\x7f\",\"standIn\":\"s\"}}}",
@@ -360,6 +423,35 @@ static void test_keys_seals(void) {
         CHECK_INT(keys_read(plain, &k, NULL), -EBADMSG);
 }
 
+/* Whether the heap, freed parts included, holds the text; the program's own constants lie elsewhere. */
+static bool heap_holds(const char *text) {
+        _cleanup_free_ char *maps = NULL;
+        unsigned long start, end;
+
+        CHECK_INT(read_file_full("/proc/self/maps", 1 << 20, &maps, NULL), 0);
+        const char *at = strstr(maps, "[heap]");
+        if (!at)
+                return false;
+        while (at > maps && at[-1] != '\n')
+                at--;
+        CHECK_INT(sscanf(at, "%lx-%lx", &start, &end), 2);
+        return memmem((const void *) start, end - start, text, strlen(text)) != NULL;
+}
+
+static void test_keys_wiped(void) {
+        (void) mallopt(M_PERTURB, 0); /* test runners ask for freed memory to be overwritten, which would hide what is looked for */
+        _cleanup_(setup_freep) Setup *s = parse_good(provider("\"p\":{" URL "," PLACE "," NAME "}"), KEYS_P);
+
+        CHECK(secret_size(s->credential) > 0);
+        CHECK(!heap_holds(KEY) && !heap_holds(STAND_IN) && !heap_holds(CREDENTIAL));
+        /* the search finds what is there */
+        _cleanup_free_ char *copy = strdup("another-text-on-the-heap");
+        __asm__ volatile("" : : "r"(copy) : "memory"); /* else a compiler sees that nobody reads it */
+        CHECK(copy && (SANITIZED || heap_holds("another-text-on-the-heap")));
+        refused_with(provider(""), KEYS_P, "does not name");
+        CHECK(!heap_holds(KEY) && !heap_holds(STAND_IN) && !heap_holds(CREDENTIAL));
+}
+
 static void refused_fds(const char *names, const int *fds, size_t n, const char *says) {
         _cleanup_free_ char *problem = NULL;
         char text[1024];
@@ -389,6 +481,8 @@ static void test_fds(void) {
         refused_fds("\"keys\",\"ca:p\"", (int[]){SEALED, pipe_fds[0]}, 2, "not a regular file");
         close(pipe_fds[1]);
         refused_fds("\"keys\",\"ca:p\"", (int[]){SEALED, open("/", O_RDONLY | O_CLOEXEC)}, 2, "not a regular file");
+        refused_fds("\"keys\",\"spool\"", (int[]){SEALED, open("/dev/null", O_WRONLY | O_APPEND | O_CLOEXEC)}, 2, "open for appending");
+        refused_fds("\"keys\",\"spool\"", (int[]){SEALED, file("", O_RDONLY | O_APPEND)}, 2, "open for appending");
         refused_fds("\"keys\",\"spool\"", (int[]){SEALED, file("", O_RDONLY)}, 2, "open for appending");
         refused_fds("\"keys\",\"spool\"", (int[]){SEALED, file("", O_WRONLY)}, 2, "open for appending");
         CHECK_INT(pipe2(pipe_fds, O_CLOEXEC), 0);
@@ -414,11 +508,14 @@ int main(void) {
         RUN(test_never_internal, "C135 C138 S078: no setting opens a cloud's own addresses");
         RUN(test_provider_members, "S089 C185: members of a provider");
         RUN(test_provider_count, "providers are counted");
+        RUN(test_bounds, "C171 C175: names, ids and paths up to their limits");
+        RUN(test_pattern_count, "patterns are counted");
         RUN(test_base_urls, "S083 S084 S086 C175: base URLs");
         RUN(test_keys_content, "C177: malformed keys, and no word of them");
         RUN(test_keys_good, "C171: keys are read as they are");
         RUN(test_keys_limits, "C177: keys up to their limit");
         RUN(test_keys_seals, "S043 C177: keys come sealed");
+        RUN(test_keys_wiped, "S043: no copy of a key is left behind");
         RUN(test_fds, "C177: descriptors of the wrong kind");
         RUN(test_placements, "S089: placements");
         return TEST_END();

@@ -114,7 +114,9 @@ static void *serve(void *userdata) {
         time_t now = time(NULL);
 
         if (s->plain) {
+                (void) !recv(s->fd, s->sni, sizeof(s->sni), 0); /* its greeting */
                 (void) !send(s->fd, "HTTP/1.1 400 Bad Request\r\n\r\n", 28, MSG_NOSIGNAL);
+                s->sni[0] = 0;
                 s->fd = safe_close(s->fd);
                 return NULL;
         }

@@ -53,7 +53,7 @@ static void begin(const char *early) {
         upstream = b[1];
         over = false;
         CHECK(sd_event_new(&broker.event) >= 0);
-        connection = (Connection) {.broker = &broker, .fd = a[1]};
+        connection = (Connection){.broker = &broker, .fd = a[1]};
         connection.in = strdup(early);
         connection.in_size = strlen(early);
         CHECK_INT(tunnel_start(&connection, b[0], &tunnel), 0);
@@ -309,7 +309,8 @@ static void test_back_pressure(void) {
         for (unsigned i = 0; i < 30; i++)
                 (void) sd_event_run(broker.event, 10 * USEC_PER_MSEC);
         CHECK_INT(getrusage(RUSAGE_SELF, &after), 0);
-        CHECK((after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 + after.ru_utime.tv_usec - before.ru_utime.tv_usec < 100000);
+        CHECK((after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 + after.ru_utime.tv_usec - before.ru_utime.tv_usec <
+              100000);
         CHECK_INT(send(upstream, "hello", 5, 0), 5);
         CHECK_INT(take(client, text, 5), 5);
         for (unsigned i = 0; i < 100000 && got < sent; i++) {
@@ -328,7 +329,8 @@ static void test_hangup_behind_pressure(void) {
 
         begin("");
         take_established();
-        /* The upstream ended its side, and reads nothing; the client sends, ends too and is gone: only the rest of its bytes is left. */
+        /* The upstream ended its side, and reads nothing; the client sends, ends too and is gone: only the rest of its bytes is
+         * left. */
         CHECK_INT(shutdown(upstream, SHUT_WR), 0);
         CHECK(at_end(client));
         size_t sent = fill_up(client), got = 0;
@@ -338,7 +340,8 @@ static void test_hangup_behind_pressure(void) {
         for (unsigned i = 0; i < 30; i++)
                 (void) sd_event_run(broker.event, 10 * USEC_PER_MSEC);
         CHECK_INT(getrusage(RUSAGE_SELF, &after), 0);
-        CHECK((after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 + after.ru_utime.tv_usec - before.ru_utime.tv_usec < 100000);
+        CHECK((after.ru_utime.tv_sec - before.ru_utime.tv_sec) * 1000000 + after.ru_utime.tv_usec - before.ru_utime.tv_usec <
+              100000);
         CHECK(!over);
         for (unsigned i = 0; i < 1000000; i++) {
                 ssize_t n = recv(upstream, data, sizeof(data), 0);
@@ -363,7 +366,7 @@ static void test_without_pipes(void) {
         pipe_pool_done(&broker.pipes);
         int lowest = dup(client);
         CHECK_INT(getrlimit(RLIMIT_NOFILE, &old), 0);
-        none = (struct rlimit) {.rlim_cur = (rlim_t) lowest, .rlim_max = old.rlim_max};
+        none = (struct rlimit){.rlim_cur = (rlim_t) lowest, .rlim_max = old.rlim_max};
         close(lowest);
         CHECK_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
         CHECK_INT(send(client, "question", 8, 0), 8);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/io.h"
+#include "basic/text.h"
+#include "errandd/record-dir.h"
+
+#define RECORDS_NAME ".records"
+#define DESCRIPTION_NAME "session.json"
+#define MINTED_SIZE 8U /* 36^8: two that are the same are not met, and are tried again if so */
+#define MINT_TRIES 16U
+
+bool session_id_valid(const char *s) {
+        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789");
+        return n > 0 && n <= SESSION_ID_MAX && s[n] == 0;
+}
+
+/* Ours alone, or whoever could change it would decide what sessions may do. */
+static int open_private_dir(int at, const char *name) {
+        _cleanup_close_ int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_uid != geteuid() || (st.st_mode & 0077))
+                return -EPERM;
+        return TAKE_FD(fd);
+}
+
+static int make_private_dir(int at, const char *name) {
+        if (mkdirat(at, name, 0700) < 0)
+                return -errno;
+        /* mkdir(2) inherits the setgid bit of the state directory, and a default ACL of it would open the record. */
+        if (fchmodat(at, name, 0700, 0) < 0 || fsync(at) < 0)
+                return -errno;
+        return 0;
+}
+
+int record_root_open(int state_dir) {
+        int r = make_private_dir(state_dir, RECORDS_NAME);
+        if (r < 0 && r != -EEXIST)
+                return r;
+        return open_private_dir(state_dir, RECORDS_NAME);
+}
+
+static int mint_id(char *ret) {
+        static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+        uint8_t random[4 * MINTED_SIZE];
+        size_t n = 0;
+
+        while (n < MINTED_SIZE) {
+                if (getrandom(random, sizeof(random), 0) != (ssize_t) sizeof(random))
+                        return -EIO;
+                for (size_t i = 0; i < sizeof(random) && n < MINTED_SIZE; i++)
+                        if (random[i] < 252) /* 7 * 36: no letter is likelier than another */
+                                ret[n++] = alphabet[random[i] % 36];
+        }
+        ret[n] = 0;
+        return 0;
+}
+
+int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir) {
+        char name[SESSION_ID_MAX + 1];
+        bool mint = !id[0];
+        int r = -EEXIST;
+
+        if (!mint && !session_id_valid(id))
+                return -EINVAL;
+        for (unsigned i = 0; i < (mint ? MINT_TRIES : 1) && r == -EEXIST; i++) {
+                r = mint ? mint_id(name) : (strcpy(name, id), 0);
+                if (r < 0)
+                        return r;
+                r = make_private_dir(root, name);
+        }
+        if (r < 0)
+                return r;
+        int dir = open_private_dir(root, name);
+        if (dir < 0) {
+                (void) unlinkat(root, name, AT_REMOVEDIR);
+                return dir;
+        }
+        strcpy(id, name);
+        *ret_dir = dir;
+        return 0;
+}
+
+int record_open(int root, const char *id) {
+        return session_id_valid(id) ? open_private_dir(root, id) : -EINVAL;
+}
+
+static int remove_files(int dir, const char *except) {
+        int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = copy < 0 ? NULL : fdopendir(copy);
+        int r = 0;
+
+        if (!d) {
+                r = negative_errno();
+                safe_close(copy);
+                return r;
+        }
+        for (struct dirent *e; r >= 0 && (errno = 0, e = readdir(d));) {
+                if (streq(e->d_name, ".") || streq(e->d_name, "..") || streq(e->d_name, except))
+                        continue;
+                if (unlinkat(dir, e->d_name, 0) < 0 && errno != ENOENT)
+                        r = -errno;
+        }
+        if (r >= 0 && errno > 0)
+                r = -errno;
+        closedir(d);
+        return r;
+}
+
+int record_remove(int root, const char *id) {
+        _cleanup_close_ int dir = record_open(root, id);
+        if (dir < 0)
+                return dir;
+        int r = remove_files(dir, DESCRIPTION_NAME);
+        if (r < 0)
+                return r;
+        if (unlinkat(dir, DESCRIPTION_NAME, 0) < 0 && errno != ENOENT)
+                return -errno;
+        if (unlinkat(root, id, AT_REMOVEDIR) < 0 || fsync(root) < 0)
+                return -errno;
+        return 0;
+}
+
+static bool plain_name(const char *name) {
+        return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
+}
+
+static int write_and_sync(int dir, const char *name, const char *text, size_t size) {
+        _cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        int r = write_all(fd, text, size);
+        if (r < 0)
+                return r;
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+int record_replace_file(int dir, const char *name, const char *text, size_t size) {
+        char temporary[80];
+
+        if (!plain_name(name))
+                return -EINVAL;
+        if (size > RECORD_FILE_MAX)
+                return -EFBIG; /* it could not be read back */
+        (void) snprintf(temporary, sizeof(temporary), ".%s.new", name);
+        if (unlinkat(dir, temporary, 0) < 0 && errno != ENOENT) /* of a write that was cut short */
+                return -errno;
+        int r = write_and_sync(dir, temporary, text, size);
+        if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void) unlinkat(dir, temporary, 0);
+                return r;
+        }
+        return fsync(dir) < 0 ? -errno : 0;
+}
+
+static int open_plain_file(int dir, const char *name, int flags) {
+        struct stat st;
+
+        if (!plain_name(name))
+                return -EINVAL;
+        /* O_NONBLOCK: not to wait for a fifo's other end; without effect on a regular file. */
+        _cleanup_close_ int fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return errno == ELOOP ? -EPERM : -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_nlink != 1 || st.st_uid != geteuid())
+                return -EPERM;
+        return TAKE_FD(fd);
+}
+
+int record_read_file(int dir, const char *name, char **ret, size_t *ret_size) {
+        _cleanup_close_ int fd = open_plain_file(dir, name, O_RDONLY);
+        if (fd < 0)
+                return fd;
+        return read_fd_full(fd, RECORD_FILE_MAX, ret, ret_size);
+}
+
+int record_open_append(int dir, const char *name) {
+        return open_plain_file(dir, name, O_WRONLY | O_APPEND | O_CREAT);
+}
+
+int record_open_read(int dir, const char *name) {
+        return open_plain_file(dir, name, O_RDONLY);
+}
+
+int record_watch_length(int fd, uint64_t *length) {
+        struct stat st;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if ((uint64_t) st.st_size < *length)
+                return -ESTALE;
+        *length = (uint64_t) st.st_size;
+        return 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Records on disk: STATEDIR/.records/ID/, for errandd's account alone. One writer per file. Files that errandd writes are replaced whole
+ * (temporary file, fsync, rename, fsync of the directory); files that others write are opened here, append-only, and only their fd is
+ * given away. Names are single components, always below an open directory, and never followed. */
+
+#include "basic/macro.h"
+
+#define SESSION_ID_MAX 28U /* a dynamic user eb-ID may have 31 characters */
+#define RECORD_FILE_MAX (1024U * 1024U) /* 1024 grants of the longest hosts are half of it */
+
+/* [a-z0-9]{1,28} */
+bool session_id_valid(const char *s);
+
+/* Opens STATEDIR/.records (0700), making it if need be. The fd, or a negative errno: -EPERM when it is another account's or open to others. */
+int record_root_open(int state_dir);
+
+/* Makes a record's directory. With id "" an unused one is minted into it. -EEXIST: there is one, -EINVAL: no such id. */
+int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir);
+int record_open(int root, const char *id); /* the fd; -ENOENT, -EINVAL, or -EPERM as above */
+
+/* Removes all of it. Its description goes last, so that a removal that was cut short can be asked for again. */
+int record_remove(int root, const char *id);
+
+int record_replace_file(int dir, const char *name, const char *text, size_t size);
+
+/* *ret is NUL-terminated and to free. -ENOENT; -EFBIG over RECORD_FILE_MAX; -EPERM: not a regular file of ours with one name. */
+int record_read_file(int dir, const char *name, char **ret, size_t *ret_size);
+
+/* For a transcript, events or a spool: made if need be, for the holder; and errandd's own view of it. */
+int record_open_append(int dir, const char *name);
+int record_open_read(int dir, const char *name);
+
+/* Append-only is a habit of the holder, not a boundary: it can clear the flag. Compares the file with the length that was seen before and keeps
+ * the new one. -ESTALE: it is shorter, so its holder tampered with it; *length stays. */
+int record_watch_length(int fd, uint64_t *length);

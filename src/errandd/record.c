@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+
+#include "basic/fd.h"
+#include "basic/json-writer.h"
+#include "basic/text.h"
+#include "errandd/record.h"
+#include "shared/json-check.h"
+#include "shared/message.h"
+
+#define RECORD_VERSION 1U
+#define RECORD_DEPTH_MAX 4U
+#define DESCRIPTION_NAME "session.json"
+#define COUNTER_MAX UINT64_C(999999999999999999) /* json_check() takes no longer integer */
+
+typedef enum FieldType {
+        FIELD_TEXT,
+        FIELD_TEXTS,
+        FIELD_COUNT,
+        FIELD_UID,
+        FIELD_BOOL,
+        FIELD_STATE,
+} FieldType;
+
+/* The members of session.json. All are written, but for texts and uids that are not there. */
+static const struct Field {
+        const char *name;
+        FieldType type;
+        size_t offset;
+        bool required;
+} fields[] = {
+        {"id", FIELD_TEXT, offsetof(SessionRecord, id), true},
+        {"state", FIELD_STATE, offsetof(SessionRecord, state), true},
+        {"owner", FIELD_UID, offsetof(SessionRecord, owner), true},
+        {"payload", FIELD_UID, offsetof(SessionRecord, payload), false},
+        {"project", FIELD_TEXT, offsetof(SessionRecord, project), false},
+        {"backend", FIELD_TEXT, offsetof(SessionRecord, backend), false},
+        {"command", FIELD_TEXTS, offsetof(SessionRecord, command), true},
+        {"network", FIELD_TEXT, offsetof(SessionRecord, network), false},
+        {"allowGiven", FIELD_BOOL, offsetof(SessionRecord, allow_given), true},
+        {"allow", FIELD_TEXTS, offsetof(SessionRecord, allow), true},
+        {"env", FIELD_TEXTS, offsetof(SessionRecord, env), true},
+        {"interactive", FIELD_BOOL, offsetof(SessionRecord, interactive), true},
+        {"provider", FIELD_TEXT, offsetof(SessionRecord, provider), false},
+        {"model", FIELD_TEXT, offsetof(SessionRecord, model), false},
+        {"created", FIELD_COUNT, offsetof(SessionRecord, created), true},
+        {"started", FIELD_COUNT, offsetof(SessionRecord, started), true},
+        {"ended", FIELD_COUNT, offsetof(SessionRecord, ended), true},
+        {"exitReason", FIELD_TEXT, offsetof(SessionRecord, exit_reason), false},
+        {"exitStatus", FIELD_COUNT, offsetof(SessionRecord, exit_status), true},
+        {"refused", FIELD_COUNT, offsetof(SessionRecord, refused), true},
+        {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
+        {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
+        {"eventsLength", FIELD_COUNT, offsetof(SessionRecord, events_length), true},
+        {"transcriptLength", FIELD_COUNT, offsetof(SessionRecord, transcript_length), true},
+};
+
+static void *field_at(const SessionRecord *s, const struct Field *f) {
+        return (char *) s + f->offset;
+}
+
+SessionRecord *session_record_free(SessionRecord *s) {
+        for (size_t i = 0; s && i < ELEMENTSOF(fields); i++)
+                if (fields[i].type == FIELD_TEXT)
+                        free(*(char **) field_at(s, &fields[i]));
+                else if (fields[i].type == FIELD_TEXTS)
+                        strv_free(*(char ***) field_at(s, &fields[i]));
+        return mfree(s);
+}
+
+int session_record_new(const char *id, uid_t owner, SessionRecord **ret) {
+        _cleanup_(session_record_freep) SessionRecord *s = NULL;
+
+        if (!session_id_valid(id) || owner == UID_NONE)
+                return -EINVAL;
+        s = calloc(1, sizeof(SessionRecord));
+        if (!s)
+                return -ENOMEM;
+        s->state = SESSION_CREATED;
+        s->owner = owner;
+        s->payload = UID_NONE;
+        s->created = now_realtime();
+        s->id = strdup(id);
+        if (!s->id)
+                return -ENOMEM;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+static void write_field(JsonWriter *w, const SessionRecord *s, const struct Field *f) {
+        const void *at = field_at(s, f);
+
+        switch (f->type) {
+        case FIELD_TEXT:
+                if (*(char *const *) at)
+                        json_add_string(w, f->name, *(char *const *) at);
+                break;
+        case FIELD_TEXTS:
+                json_open_array(w, f->name);
+                for (char *const *t = *(char **const *) at; t && *t; t++)
+                        json_add_string(w, NULL, *t);
+                json_close_array(w);
+                break;
+        case FIELD_COUNT:
+                json_add_u64(w, f->name, MIN(*(const uint64_t *) at, COUNTER_MAX));
+                break;
+        case FIELD_UID:
+                if (*(const uid_t *) at != UID_NONE)
+                        json_add_u64(w, f->name, *(const uid_t *) at);
+                break;
+        case FIELD_BOOL:
+                json_add_bool(w, f->name, *(const bool *) at);
+                break;
+        case FIELD_STATE:
+                json_add_string(w, f->name, session_state_to_string((SessionState) * (const int *) at));
+                break;
+        }
+}
+
+int session_record_format(const SessionRecord *s, char **ret, size_t *ret_size) {
+        JsonWriter w = {};
+
+        json_open_object(&w, NULL);
+        json_add_u64(&w, "v", RECORD_VERSION);
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++)
+                write_field(&w, s, &fields[i]);
+        json_close_object(&w);
+        return json_writer_finish(&w, ret, ret_size);
+}
+
+_printf_(2, 3) static int refuse(char **ret_problem, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(ret_problem, format, ap) < 0)
+                *ret_problem = NULL;
+        va_end(ap);
+        return *ret_problem ? -EBADMSG : -ENOMEM;
+}
+
+/* -ENOENT: not there, -EINVAL: of another type or outside its range. */
+static int read_field(JsonObject *o, const struct Field *f, SessionRecord *s) {
+        void *at = field_at(s, f);
+        const char *text;
+        uint64_t value;
+        int r;
+
+        switch (f->type) {
+        case FIELD_TEXT:
+                r = json_get_string(o, f->name, &text);
+                if (r < 0)
+                        return r;
+                *(char **) at = strdup(text);
+                return *(char **) at ? 0 : -ENOMEM;
+        case FIELD_TEXTS:
+                return json_get_strv(o, f->name, at);
+        case FIELD_COUNT:
+                return json_get_u64(o, f->name, COUNTER_MAX, at);
+        case FIELD_UID:
+                r = json_get_u64(o, f->name, UID_NONE - 1, &value);
+                if (r >= 0)
+                        *(uid_t *) at = (uid_t) value;
+                return r;
+        case FIELD_BOOL:
+                return json_get_bool(o, f->name, at);
+        case FIELD_STATE:
+                r = json_get_string(o, f->name, &text);
+                if (r < 0)
+                        return r;
+                *(int *) at = session_state_from_string(text);
+                return *(int *) at < 0 || *(int *) at == SESSION_COLLECTED ? -EINVAL : 0;
+        }
+        return -EINVAL;
+}
+
+static bool known_member(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++)
+                if (streq(fields[i].name, name))
+                        return true;
+        return streq(name, "v");
+}
+
+static int read_fields(JsonObject *o, SessionRecord *s, char **ret_problem) {
+        uint64_t version;
+        int r = 0;
+
+        if (json_get_u64(o, "v", UINT32_MAX, &version) < 0 || version != RECORD_VERSION)
+                return refuse(ret_problem, "is not of version %u, the only one known here", RECORD_VERSION);
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
+                r = read_field(o, &fields[i], s);
+                if (r == -ENOMEM)
+                        return r;
+                if (r == -ENOENT && fields[i].required)
+                        return refuse(ret_problem, "has no member %s", fields[i].name);
+                if (r == -EINVAL)
+                        return refuse(ret_problem, "has a member %s that is not what it must be", fields[i].name);
+        }
+        GList *members = json_object_get_members(o);
+        r = 0;
+        for (GList *m = members; m && r >= 0; m = m->next)
+                if (!known_member(m->data)) {
+                        _cleanup_free_ char *shown = string_escape_control(m->data);
+                        r = refuse(ret_problem, "has an unknown member \"%.80s\"", shown ?: "");
+                }
+        g_list_free(members);
+        return r;
+}
+
+int session_record_parse(const char *id, const char *text, size_t size, SessionRecord **ret, char **ret_problem) {
+        _cleanup_json_parser_ JsonParser *parser = NULL;
+        _cleanup_(session_record_freep) SessionRecord *s = calloc(1, sizeof(SessionRecord));
+        JsonProblem problem;
+        JsonObject *object;
+
+        if (!s)
+                return -ENOMEM;
+        s->payload = UID_NONE;
+        int r = json_read_object(text, size, RECORD_DEPTH_MAX, &parser, &object, &problem);
+        if (r == -EBADMSG)
+                return refuse(ret_problem, "line %u, column %u: %s", problem.line, problem.column, problem.text);
+        if (r >= 0)
+                r = read_fields(object, s, ret_problem);
+        if (r < 0)
+                return r;
+        if (!streq(s->id, id))
+                return refuse(ret_problem, "is the record of another session");
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int session_record_write(int dir, const SessionRecord *s) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        int r = session_record_format(s, &text, &size);
+        if (r < 0)
+                return r;
+        return record_replace_file(dir, DESCRIPTION_NAME, text, size);
+}
+
+int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret_problem) {
+        _cleanup_free_ char *text = NULL, *reason = NULL;
+        size_t size;
+
+        int r = record_read_file(dir, DESCRIPTION_NAME, &text, &size);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0)
+                return refuse(ret_problem, ".records/%s/" DESCRIPTION_NAME " cannot be read: %s", id,
+                              r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
+        r = session_record_parse(id, text, size, ret, &reason);
+        if (r == -EBADMSG)
+                return refuse(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
+        return r;
+}
+
+static int compare_entries(const void *a, const void *b) {
+        return strcmp(((const RecordEntry *) a)->id, ((const RecordEntry *) b)->id);
+}
+
+static int load_entry(int root, RecordEntry *e) {
+        if (!session_id_valid(e->id)) {
+                _cleanup_free_ char *shown = string_escape_control(e->id);
+                int r = refuse(&e->problem, ".records/%.200s is no session's record", shown ?: "");
+                return r == -EBADMSG ? 0 : r;
+        }
+        _cleanup_close_ int dir = record_open(root, e->id);
+        int r = dir >= 0 ? session_record_read(dir, e->id, &e->record, &e->problem)
+                         : refuse(&e->problem, ".records/%s cannot be opened: %s", e->id,
+                                  dir == -EPERM ? "it is not a directory of this account alone" : strerror(-dir));
+        return r == -EBADMSG ? 0 : r;
+}
+
+static int add_entry(int root, const char *name, RecordEntry **entries, size_t *n) {
+        RecordEntry *grown = reallocarray(*entries, *n + 1, sizeof(RecordEntry));
+
+        if (!grown)
+                return -ENOMEM;
+        *entries = grown;
+        grown[*n] = (RecordEntry){.id = strdup(name)};
+        if (!grown[*n].id)
+                return -ENOMEM;
+        return load_entry(root, &grown[(*n)++]);
+}
+
+int record_list(int root, RecordEntry **ret, size_t *ret_n) {
+        int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        DIR *d = copy < 0 ? NULL : fdopendir(copy);
+        RecordEntry *entries = NULL;
+        size_t n = 0;
+
+        if (!d) {
+                r = negative_errno();
+                safe_close(copy);
+                return r;
+        }
+        while (r >= 0) {
+                errno = 0;
+                struct dirent *e = readdir(d);
+                if (!e) {
+                        r = -errno;
+                        break;
+                }
+                if (!streq(e->d_name, ".") && !streq(e->d_name, ".."))
+                        r = add_entry(root, e->d_name, &entries, &n);
+        }
+        closedir(d);
+        if (r < 0) {
+                record_list_free(entries, n);
+                return r;
+        }
+        if (n > 0)
+                qsort(entries, n, sizeof(RecordEntry), compare_entries);
+        *ret = entries;
+        *ret_n = n;
+        return 0;
+}
+
+void record_list_free(RecordEntry *entries, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                free(entries[i].id);
+                session_record_free(entries[i].record);
+                free(entries[i].problem);
+        }
+        free(entries);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What session.json says of a session: everything that a restarted errandd must know, and never a secret. */
+
+#include "basic/clock.h"
+#include "errandd/record-dir.h"
+#include "errandd/session-state.h"
+
+#define UID_NONE ((uid_t) -1)
+
+typedef struct SessionRecord {
+        char *id;
+        int state;           /* SessionState, never collected */
+        uid_t owner;
+        uid_t payload;       /* the account its processes run as; UID_NONE before it is decided */
+        char *project;       /* a name below projectRoot, or a directory's path in user and embedded mode; NULL: none */
+        char *backend;
+        char **command;
+        char *network;       /* NULL: as configured */
+        bool allow_given;    /* allow narrows the configured list, to no host when it is empty */
+        char **allow;
+        char **env;          /* KEY=VALUE of CreateSession; a value reaches the agent, so it is no secret */
+        bool interactive;
+        char *provider, *model;
+        usec_t created, started, ended; /* realtime; 0 = not yet */
+        char *exit_reason;   /* "exited", "killed", "memory", "lost", …; NULL: did not run */
+        uint64_t exit_status; /* as a shell tells it: the code, or 128 + signal */
+        uint64_t refused;    /* connections that were refused */
+        char *scope_unit, *broker_unit;
+        uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
+} SessionRecord;
+
+SessionRecord *session_record_free(SessionRecord *s);
+DEFINE_CLEANUP(SessionRecord *, session_record_free);
+
+/* A created session of that id and owner; every other field is for the caller to fill with memory of its own. */
+int session_record_new(const char *id, uid_t owner, SessionRecord **ret);
+
+int session_record_format(const SessionRecord *s, char **ret, size_t *ret_size);
+/* -EBADMSG with *ret_problem, a sentence (to free): not JSON, an unknown, missing or mistyped member, another id than `id`. */
+int session_record_parse(const char *id, const char *text, size_t size, SessionRecord **ret, char **ret_problem);
+
+int session_record_write(int dir, const SessionRecord *s);
+/* -EBADMSG also when the file cannot be read: the sentence says why. */
+int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret_problem);
+
+/* All records, by id. One that is damaged has a problem instead of a record, and the rest loads. */
+typedef struct RecordEntry {
+        char *id; /* the directory's name, which may be no session's id when there is a problem */
+        SessionRecord *record;
+        char *problem;
+} RecordEntry;
+
+int record_list(int root, RecordEntry **ret, size_t *ret_n);
+void record_list_free(RecordEntry *entries, size_t n);

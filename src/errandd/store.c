@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/text.h"
+#include "errandd/store.h"
+
+#define DATABASE_NAME "receipts.db"
+#define SCHEMA_VERSION 1
+
+typedef enum Statement {
+        STATEMENT_BEGIN,
+        STATEMENT_COMMIT,
+        STATEMENT_ROLLBACK,
+        STATEMENT_ADD,
+        STATEMENT_GET,
+        STATEMENT_QUERY,
+        STATEMENT_QUERY_SESSION,
+        STATEMENT_GET_SPOOL,
+        STATEMENT_SET_SPOOL,
+        STATEMENT_COLLECT_RECEIPTS,
+        STATEMENT_COLLECT_SPOOL,
+        _STATEMENT_MAX,
+} Statement;
+
+#define COLUMNS                                                                                                                    \
+        "number, ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded"
+#define FILTER                                                                                                                     \
+        "number < ?2 AND (?3 IS NULL OR provider = ?3) AND (?4 IS NULL OR outcome = ?4) AND ended >= ?5 ORDER BY number DESC "     \
+        "LIMIT ?6"
+
+static const char *const statements[_STATEMENT_MAX] = {
+        /* At once with the write lock: a transaction that began as a reader cannot wait for it. */
+        [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+        [STATEMENT_COMMIT] = "COMMIT",
+        [STATEMENT_ROLLBACK] = "ROLLBACK",
+        [STATEMENT_ADD] =
+                "INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down,"
+                " outcome, unrecorded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        [STATEMENT_GET] = "SELECT " COLUMNS " FROM receipts WHERE number = ?1",
+        [STATEMENT_QUERY] = "SELECT " COLUMNS " FROM receipts WHERE ?1 IS NULL AND " FILTER,
+        [STATEMENT_QUERY_SESSION] = "SELECT " COLUMNS " FROM receipts WHERE session = ?1 AND " FILTER,
+        [STATEMENT_GET_SPOOL] = "SELECT position, length, damaged, tampered FROM spools WHERE session = ?1",
+        [STATEMENT_SET_SPOOL] =
+                "INSERT OR REPLACE INTO spools (session, position, length, damaged, tampered) VALUES (?1, ?2, ?3, ?4, ?5)",
+        [STATEMENT_COLLECT_RECEIPTS] = "DELETE FROM receipts WHERE session = ?1",
+        [STATEMENT_COLLECT_SPOOL] = "DELETE FROM spools WHERE session = ?1",
+};
+
+/* AUTOINCREMENT: a number names an object on the bus, and must not come to mean another receipt. */
+static const char schema[] =
+        "BEGIN IMMEDIATE;"
+        "CREATE TABLE receipts (number INTEGER PRIMARY KEY AUTOINCREMENT, ended INTEGER NOT NULL, session TEXT NOT NULL,"
+        " provider TEXT NOT NULL, credential TEXT NOT NULL, host TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,"
+        " query INTEGER NOT NULL, status INTEGER NOT NULL, duration INTEGER NOT NULL, up INTEGER NOT NULL,"
+        " down INTEGER NOT NULL, outcome TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;"
+        "CREATE INDEX receipts_of_session ON receipts (session, number);"
+        "CREATE TABLE spools (session TEXT PRIMARY KEY, position INTEGER NOT NULL, length INTEGER NOT NULL,"
+        " damaged INTEGER NOT NULL, tampered INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
+        "PRAGMA user_version = 1;"
+        "COMMIT;";
+
+/* NORMAL: a power cut may take the last transactions, but never half of one, and their spools are still there to be read again. */
+static const char settings[] = "PRAGMA journal_mode = WAL;"
+                               "PRAGMA synchronous = NORMAL;"
+                               "PRAGMA journal_size_limit = 16777216;"
+                               "PRAGMA secure_delete = ON;"
+                               "PRAGMA trusted_schema = OFF;"
+                               "PRAGMA temp_store = MEMORY;";
+
+struct Store {
+        sqlite3 *db;
+        sqlite3_stmt *statements[_STATEMENT_MAX];
+        char error[256]; /* of the last failure: a rollback after it would be the last call's */
+};
+
+static int map_error(sqlite3 *db, int code) {
+        int system;
+
+        switch (code & 0xff) {
+        case SQLITE_OK:
+        case SQLITE_ROW:
+        case SQLITE_DONE:
+                return 0;
+        case SQLITE_FULL:
+                return -ENOSPC;
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+                return -EAGAIN;
+        case SQLITE_READONLY:
+                return -EROFS;
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+                return -EUCLEAN;
+        case SQLITE_NOMEM:
+                return -ENOMEM;
+        case SQLITE_CANTOPEN:
+        case SQLITE_IOERR:
+                system = db ? sqlite3_system_errno(db) : 0;
+                return system == ENOSPC || system == EDQUOT || system == EROFS ? -system : -EIO;
+        default:
+                return -EIO;
+        }
+}
+
+const char *store_error_text(const Store *s) {
+        return s->error;
+}
+
+static int keep_error(Store *s, int code) {
+        int r = map_error(s->db, code);
+
+        if (r < 0)
+                (void) snprintf(s->error, sizeof(s->error), "%.200s (SQLite %d)", sqlite3_errmsg(s->db),
+                                sqlite3_extended_errcode(s->db));
+        return r;
+}
+
+Store *store_close(Store *s) {
+        if (!s)
+                return NULL;
+        for (size_t i = 0; i < ELEMENTSOF(s->statements); i++)
+                sqlite3_finalize(s->statements[i]);
+        sqlite3_close(s->db);
+        return mfree(s);
+}
+
+static int execute(Store *s, const char *sql) {
+        return map_error(s->db, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
+}
+
+static int read_version(Store *s, int *ret) {
+        sqlite3_stmt *statement = NULL;
+
+        int code = sqlite3_prepare_v2(s->db, "PRAGMA user_version", -1, &statement, NULL);
+        if (code == SQLITE_OK)
+                code = sqlite3_step(statement);
+        if (code == SQLITE_ROW)
+                *ret = sqlite3_column_int(statement, 0);
+        sqlite3_finalize(statement);
+        return map_error(s->db, code);
+}
+
+static int prepare_all(Store *s) {
+        for (size_t i = 0; i < ELEMENTSOF(statements); i++) {
+                int code = sqlite3_prepare_v3(s->db, statements[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL);
+                /* A table that is not as it must be reads as damage: nobody but us makes any. */
+                if (code == SQLITE_ERROR)
+                        return -EUCLEAN;
+                if (code != SQLITE_OK)
+                        return map_error(s->db, code);
+        }
+        return 0;
+}
+
+/* SQLite makes its journals with the mode of the database. */
+static int make_private_file(const char *path) {
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+                return -EPERM;
+        return fchmod(fd, 0600) < 0 ? -errno : 0;
+}
+
+static int open_at(const char *path, Store **ret) {
+        _cleanup_(store_closep) Store *s = NULL;
+        int version = 0;
+
+        int r = make_private_file(path);
+        if (r < 0)
+                return r;
+        s = calloc(1, sizeof(Store));
+        if (!s)
+                return -ENOMEM;
+        /* One thread uses it, so SQLite's own locks are left out. */
+        int code = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+        if (code != SQLITE_OK)
+                return map_error(s->db, code);
+        (void) sqlite3_busy_timeout(s->db, STORE_BUSY_MSEC);
+        (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+        r = execute(s, settings);
+        if (r >= 0)
+                r = read_version(s, &version);
+        if (r >= 0 && version == 0)
+                r = execute(s, schema);
+        if (r < 0)
+                return r;
+        if (version > SCHEMA_VERSION)
+                return -EPROTONOSUPPORT;
+        r = prepare_all(s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+static int rename_one(const char *path, const char *suffix, uint64_t seconds) {
+        _cleanup_free_ char *from = NULL, *to = NULL;
+
+        if (asprintf(&from, "%s%s", path, suffix) < 0)
+                return TAKE_PTR(from), -ENOMEM;
+        if (asprintf(&to, "%s.damaged-%" PRIu64 "%s", path, seconds, suffix) < 0)
+                return TAKE_PTR(to), -ENOMEM;
+        return rename(from, to) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int store_set_aside(const char *state_dir, char **ret_problem) {
+        static const char *const suffixes[] = {"-wal", "-shm", ""};
+        uint64_t seconds = now_realtime() / USEC_PER_SEC;
+        _cleanup_free_ char *path = NULL;
+        char *problem;
+
+        if (asprintf(&path, "%s/" DATABASE_NAME, state_dir) < 0)
+                return TAKE_PTR(path), -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(suffixes); i++) {
+                int r = rename_one(path, suffixes[i], seconds);
+                if (r < 0)
+                        return r;
+        }
+        if (asprintf(&problem,
+                     "%s was damaged and is now %s.damaged-%" PRIu64
+                     "; a new one is filled from the spools of the sessions that are still there",
+                     path, path, seconds) < 0)
+                return -ENOMEM;
+        *ret_problem = problem;
+        return 0;
+}
+
+int store_open(const char *state_dir, Store **ret, char **ret_problem) {
+        _cleanup_free_ char *path = NULL, *problem = NULL;
+
+        if (asprintf(&path, "%s/" DATABASE_NAME, state_dir) < 0)
+                return TAKE_PTR(path), -ENOMEM;
+        int r = open_at(path, ret);
+        if (r != -EUCLEAN)
+                return r;
+        r = store_set_aside(state_dir, &problem);
+        if (r >= 0)
+                r = open_at(path, ret);
+        if (r < 0)
+                return r;
+        *ret_problem = TAKE_PTR(problem);
+        return 1;
+}
+
+/* Steps once; > 0 when there is a row. The statement is reset by the caller, with done(). */
+static int step(Store *s, Statement which) {
+        int code = sqlite3_step(s->statements[which]);
+
+        return code == SQLITE_ROW ? 1 : keep_error(s, code);
+}
+
+static void done(Store *s, Statement which) {
+        sqlite3_reset(s->statements[which]);
+        sqlite3_clear_bindings(s->statements[which]);
+}
+
+static int run(Store *s, Statement which) {
+        int r = step(s, which);
+        done(s, which);
+        return r;
+}
+
+static void bind_text(sqlite3_stmt *statement, int column, const char *text) {
+        (void) sqlite3_bind_text(statement, column, text, -1, SQLITE_STATIC);
+}
+
+static void bind_number(sqlite3_stmt *statement, int column, uint64_t number) {
+        (void) sqlite3_bind_int64(statement, column, (sqlite3_int64) MIN(number, (uint64_t) INT64_MAX));
+}
+
+int store_begin(Store *s) {
+        return run(s, STATEMENT_BEGIN);
+}
+
+int store_commit(Store *s) {
+        return run(s, STATEMENT_COMMIT);
+}
+
+/* Some failures have rolled back already; another time does no harm. */
+void store_rollback(Store *s) {
+        if (!sqlite3_get_autocommit(s->db))
+                (void) run(s, STATEMENT_ROLLBACK);
+}
+
+int store_add(Store *s, const StoredReceipt *r) {
+        sqlite3_stmt *statement = s->statements[STATEMENT_ADD];
+        const char *const texts[] = {r->session, r->provider, r->credential, r->host, r->method, r->path};
+        const uint64_t numbers[] = {r->query, r->status, r->duration, r->up, r->down};
+
+        bind_number(statement, 1, r->ended);
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                bind_text(statement, 2 + (int) i, texts[i]);
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+                bind_number(statement, 8 + (int) i, numbers[i]);
+        bind_text(statement, 13, receipt_outcome_to_string(r->outcome));
+        bind_number(statement, 14, r->unrecorded);
+        return run(s, STATEMENT_ADD);
+}
+
+int store_get_spool(Store *s, const char *session, SpoolPosition *ret) {
+        sqlite3_stmt *statement = s->statements[STATEMENT_GET_SPOOL];
+        SpoolPosition position = {};
+
+        bind_text(statement, 1, session);
+        int r = step(s, STATEMENT_GET_SPOOL);
+        if (r > 0)
+                position = (SpoolPosition){
+                        .offset = (uint64_t) sqlite3_column_int64(statement, 0),
+                        .length = (uint64_t) sqlite3_column_int64(statement, 1),
+                        .damaged = (uint64_t) sqlite3_column_int64(statement, 2),
+                        .tampered = sqlite3_column_int(statement, 3) != 0,
+                };
+        done(s, STATEMENT_GET_SPOOL);
+        if (r < 0)
+                return r;
+        *ret = position;
+        return 0;
+}
+
+int store_set_spool(Store *s, const char *session, const SpoolPosition *position) {
+        sqlite3_stmt *statement = s->statements[STATEMENT_SET_SPOOL];
+
+        bind_text(statement, 1, session);
+        bind_number(statement, 2, position->offset);
+        bind_number(statement, 3, position->length);
+        bind_number(statement, 4, position->damaged);
+        bind_number(statement, 5, position->tampered);
+        return run(s, STATEMENT_SET_SPOOL);
+}
+
+int store_collect(Store *s, const char *session) {
+        int r = store_begin(s);
+        if (r < 0)
+                return r;
+        for (Statement which = STATEMENT_COLLECT_RECEIPTS; which <= STATEMENT_COLLECT_SPOOL && r >= 0; which++) {
+                bind_text(s->statements[which], 1, session);
+                r = run(s, which);
+        }
+        if (r >= 0)
+                r = store_commit(s);
+        if (r < 0)
+                store_rollback(s);
+        return r;
+}
+
+void stored_receipt_done(StoredReceipt *r) {
+        free(r->session);
+        free(r->provider);
+        free(r->credential);
+        free(r->host);
+        free(r->method);
+        free(r->path);
+        *r = (StoredReceipt){};
+}
+
+void stored_receipt_list_done(StoredReceiptList *l) {
+        for (size_t i = 0; i < l->n_receipts; i++)
+                stored_receipt_done(&l->receipts[i]);
+        l->receipts = mfree(l->receipts);
+        l->n_receipts = 0;
+}
+
+/* The columns in the order of COLUMNS. */
+static int read_row(sqlite3_stmt *statement, StoredReceipt *ret) {
+        StoredReceipt r = {.number = (uint64_t) sqlite3_column_int64(statement, 0),
+                           .ended = (usec_t) sqlite3_column_int64(statement, 1)};
+        char **texts[] = {&r.session, &r.provider, &r.credential, &r.host, &r.method, &r.path};
+        uint64_t *numbers[] = {&r.query, &r.status, &r.duration, &r.up, &r.down};
+        const char *outcome = (const char *) sqlite3_column_text(statement, 13);
+        bool whole = outcome;
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                const char *text = (const char *) sqlite3_column_text(statement, 2 + (int) i);
+                *texts[i] = text ? strdup(text) : NULL;
+                whole = whole && *texts[i];
+        }
+        for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
+                *numbers[i] = (uint64_t) sqlite3_column_int64(statement, 8 + (int) i);
+        r.unrecorded = (uint64_t) sqlite3_column_int64(statement, 14);
+        r.outcome = outcome ? receipt_outcome_from_string(outcome) : _RECEIPT_OUTCOME_INVALID;
+        if (!whole || r.outcome < 0) {
+                stored_receipt_done(&r);
+                return whole ? -EUCLEAN : -ENOMEM;
+        }
+        *ret = r;
+        return 0;
+}
+
+int store_get(Store *s, uint64_t number, StoredReceipt *ret) {
+        if (number > INT64_MAX)
+                return -ENOENT;
+        bind_number(s->statements[STATEMENT_GET], 1, number);
+        int r = step(s, STATEMENT_GET);
+        if (r > 0)
+                r = read_row(s->statements[STATEMENT_GET], ret);
+        else if (r == 0)
+                r = -ENOENT;
+        done(s, STATEMENT_GET);
+        return r;
+}
+
+int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret) {
+        size_t limit = f->limit == 0 || f->limit > STORE_QUERY_MAX ? STORE_QUERY_MAX : f->limit;
+        Statement which = f->session ? STATEMENT_QUERY_SESSION : STATEMENT_QUERY;
+        sqlite3_stmt *statement = s->statements[which];
+        StoredReceiptList list = {.receipts = calloc(limit, sizeof(StoredReceipt))};
+        int r;
+
+        if (!list.receipts)
+                return -ENOMEM;
+        bind_text(statement, 1, f->session);
+        bind_number(statement, 2, f->before == 0 ? INT64_MAX : f->before);
+        bind_text(statement, 3, f->provider);
+        bind_text(statement, 4, f->outcome >= 0 ? receipt_outcome_to_string(f->outcome) : NULL);
+        bind_number(statement, 5, f->since);
+        bind_number(statement, 6, limit);
+        while ((r = step(s, which)) > 0 && list.n_receipts < limit) {
+                r = read_row(statement, &list.receipts[list.n_receipts]);
+                if (r < 0)
+                        break;
+                list.n_receipts++;
+        }
+        done(s, which);
+        if (r < 0) {
+                stored_receipt_list_done(&list);
+                return r;
+        }
+        if (list.n_receipts == 0)
+                list.receipts = mfree(list.receipts);
+        *ret = list;
+        return 0;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* receipts.db in the state directory: what each provider call came to, and how far each session's spool is read. errandd alone writes it.
+ * The spools stay until their sessions are collected, so a database that was lost or set aside is filled from them again. */
+
+#include "basic/clock.h"
+#include "errandd/record-dir.h"
+#include "shared/spool.h"
+
+#define STORE_QUERY_MAX 1000U
+#define STORE_BUSY_MSEC 500 /* somebody may look into the database with a tool of their own */
+
+typedef struct Store Store;
+
+/* Errors of all functions here: -ENOSPC disk full, -EAGAIN locked by somebody else, -EROFS, -EIO, -EUCLEAN damaged, -ENOMEM. SQLite's own words
+ * and its code for the last one, for the log. */
+const char *store_error_text(const Store *s);
+
+/* Opens or makes it (0600), by the path of the state directory. A database that is damaged beyond opening is set aside under another name and a new
+ * one begun: then 1 is returned with *ret_problem, a sentence (to free). -EPROTONOSUPPORT: made by a newer version. */
+int store_open(const char *state_dir, Store **ret, char **ret_problem);
+Store *store_close(Store *s);
+DEFINE_CLEANUP(Store *, store_close);
+
+/* Renames receipts.db and what belongs to it to receipts.db.damaged-SECONDS…; for a damage found later, with the store closed. */
+int store_set_aside(const char *state_dir, char **ret_problem);
+
+typedef struct StoredReceipt {
+        uint64_t number;  /* of the object /org/errand1/receipt/NUMBER; never used again */
+        usec_t ended;     /* realtime */
+        char *session, *provider, *credential, *host, *method, *path;
+        uint64_t query;   /* only its length */
+        uint64_t status;  /* 0 = none */
+        usec_t duration;
+        uint64_t up, down;
+        ReceiptOutcome outcome;
+        uint64_t unrecorded;
+} StoredReceipt;
+
+void stored_receipt_done(StoredReceipt *r);
+
+typedef struct StoredReceiptList {
+        StoredReceipt *receipts;
+        size_t n_receipts;
+} StoredReceiptList;
+
+void stored_receipt_list_done(StoredReceiptList *l);
+
+typedef struct ReceiptFilter {
+        const char *session, *provider; /* NULL: any */
+        ReceiptOutcome outcome;         /* _RECEIPT_OUTCOME_INVALID: any */
+        usec_t since;                   /* ended then or later */
+        uint64_t before;                /* numbers below it; 0 = from the newest on */
+        size_t limit;                   /* 0 or more than STORE_QUERY_MAX: STORE_QUERY_MAX */
+} ReceiptFilter;
+
+#define RECEIPT_FILTER_ANY ((ReceiptFilter){.outcome = _RECEIPT_OUTCOME_INVALID})
+
+/* Newest first. */
+int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret);
+int store_get(Store *s, uint64_t number, StoredReceipt *ret); /* -ENOENT */
+
+/* How far a session's spool is in the database. */
+typedef struct SpoolPosition {
+        uint64_t offset;  /* everything before it is in */
+        uint64_t length;  /* of the file, as seen last */
+        uint64_t damaged; /* places that held no record */
+        bool tampered;    /* it was shorter once; nothing more is taken from it */
+} SpoolPosition;
+
+int store_get_spool(Store *s, const char *session, SpoolPosition *ret); /* all zero when it is not known */
+
+/* Removes a session's receipts and its spool's position, in one transaction. */
+int store_collect(Store *s, const char *session);
+
+/* For ingest.c: receipts and the position that they led to become durable together. store_rollback() after any failure. */
+int store_begin(Store *s);
+int store_add(Store *s, const StoredReceipt *r); /* its number is given here */
+int store_set_spool(Store *s, const char *session, const SpoolPosition *position);
+int store_commit(Store *s);
+void store_rollback(Store *s);

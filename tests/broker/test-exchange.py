@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The life of an exchange: kept upstream connections, uploads, clients that leave. The upstream is the test itself."""
+
+import errand_world
+errand_world.enter()
+
+# pylint: disable=wrong-import-position
+import os
+import threading
+import time
+
+from errand_broker import Broker, Provider
+from errand_test import case, run
+from errand_upstream import Peer
+from errand_world import world
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+
+
+def begin(t):
+    """A provider in clear text, so that the test can read and write what goes over the wire."""
+    peer = Peer(t, "127.0.0.1", 8099, world().host)
+    broker = Broker(t).start({"p": Provider(base_url="http://127.0.0.1:8099")}, allow=["api.example.com"], allowInternal=["127.0.0.1"])
+    return peer, broker
+
+
+def take_head(far, path):
+    head = far.until(b"\r\n\r\n")
+    if f" {path} HTTP/1.1\r\n".encode() not in head:
+        raise AssertionError(f"the upstream got {head!r}, not {path}")
+    return head
+
+
+def serve(far, path, answer=OK):
+    take_head(far, path)
+    far.send(answer)
+
+
+@case("kept connections: one is used again, and one that is dead, or spoke unasked, is not")
+def kept(t):
+    peer, broker = begin(t)
+    client = broker.connect()
+
+    def ask(path, far, new):
+        client.send(broker.route_request("p", path))
+        far = peer.accept_next(far) if far else peer.accept()
+        serve(far, path)
+        t.equal(client.answer().body, b"ok", f"answer to {path}")
+        t.equal(far is not last, new, f"a new connection for {path}")
+        return far
+    last = None
+    last = ask("/1", None, True)
+    last = ask("/2", last, False)
+    last.socket.close()
+    last = ask("/3", None, True)
+    # More than one answer to a request: the rest belongs to nobody.
+    client.send(broker.route_request("p", "/4"))
+    serve(last, "/4", OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+    t.equal(client.answer().body, b"ok", "answer to /4")
+    t.check(last.is_closed(), "a connection that said too much is kept")
+    last = ask("/5", None, True)
+    last.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+    t.check(last.is_closed(), "a connection that spoke unasked is kept")
+    last = ask("/6", None, True)
+    client.send(broker.route_request("p", "/7"))
+    serve(last, "/7", b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok")
+    t.equal(client.answer().body, b"ok", "answer to /7")
+    t.check(last.is_closed(), "a connection is kept longer than its server keeps it")
+
+
+@case("kept connections: one that dies under a request is replaced once, unless the call could be run twice")
+def dies_in_use(t):
+    peer, broker = begin(t)
+    client = broker.connect()
+    client.send(broker.route_request("p", "/1"))
+    far = peer.accept()
+    serve(far, "/1")
+    t.equal(client.answer().status, 200, "status of /1")
+    client.send(broker.route_request("p", "/2"))
+    take_head(far, "/2")
+    far.socket.close()
+    far = peer.accept()
+    serve(far, "/2")
+    t.equal(client.answer().status, 200, "status of /2")
+    client.send(broker.route_request("p", "/3", "POST", body=b"x"))
+    take_head(far, "/3")
+    far.take(1)
+    far.socket.close()
+    t.equal(client.answer().status, 502, "status of a POST whose connection died")
+    t.check(peer.untouched(), "a POST was sent twice")
+    # A new connection that dies is no kept one: no second try.
+    client.send(broker.route_request("p", "/4"))
+    far = peer.accept()
+    take_head(far, "/4")
+    far.socket.close()
+    t.equal(client.answer().status, 502, "status of /4")
+    t.check(peer.untouched(), "a request was sent twice")
+    t.equal([r["outcome"] for r in broker.receipts(4)], ["completed", "completed", "interrupted", "interrupted"], "outcomes")
+
+
+@case("C153 C150: 100 Continue comes from here, each piece of an upload leaves when it comes, framed anew")
+def upload(t):
+    peer, broker = begin(t)
+    client = broker.connect()
+    client.send(f"POST /provider/p/up HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{broker.providers['p'].header}"
+                "Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n")
+    far = peer.accept()
+    t.lacks(take_head(far, "/up").lower(), b"expect", "request upstream")
+    t.equal(client.head().status, 100, "interim status")
+    for _ in range(3):
+        client.send(b"5;extension=1\r\nhello\r\n")
+        t.equal(far.until(b"hello\r\n"), b"5\r\nhello\r\n", "piece upstream")
+    client.send(b"0\r\nTrailer: x\r\n\r\n")
+    t.equal(far.until(b"0\r\n\r\n"), b"0\r\n\r\n", "end upstream")
+    far.send(OK)
+    t.equal(client.answer().body, b"ok", "answer")
+    t.equal(broker.receipts(1)[0]["up"], 15, "bytes up")
+
+
+@case("C153: a final answer in the middle of an upload reaches a client that goes on sending")
+def early_answer(t):
+    peer, broker = begin(t)
+    size = 8 << 20
+    client = broker.connect()
+    client.send(f"POST /provider/p/up HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{broker.providers['p'].header}"
+                f"Content-Length: {size}\r\n\r\n")
+
+    errors = []
+
+    def pour():
+        try:
+            client.send(b"z" * size)
+        except ConnectionError as error:
+            errors.append(error)
+    thread = threading.Thread(target=pour)
+    thread.start()
+    far = peer.accept()
+    take_head(far, "/up")
+    far.take(100000)
+    far.send(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig")
+    answer = client.answer()
+    t.equal((answer.status, answer.body), (413, b"big"), "answer")
+    thread.join()
+    # Linux still gives a reset reader what has come; others lose the answer with the reset.
+    t.equal(errors, [], "what the sender met")
+    t.check(client.is_closed(), "the connection goes on after an unread body")
+
+
+@case("C161 S055: a client that leaves ends the call upstream, before, in and after its answer's beginning")
+def leaves(t):
+    peer, broker = begin(t)
+    client = broker.connect()
+    client.send(broker.route_request("p", "/events"))
+    far = peer.accept()
+    take_head(far, "/events")
+    far.send(EVENTS + b"\r\ndata: 1\n\n")
+    client.until(b"data: 1\n\n")
+    time.sleep(0.2)  # else its leaving could not be told from a half-close that was sent before the answer
+    client.close()
+    t.check(far.is_closed(), "the stream goes on for a client that left")
+    client = broker.connect()
+    client.send(f"POST /provider/p/up HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{broker.providers['p'].header}Content-Length: 100\r\n\r\nhalf")
+    far = peer.accept()
+    take_head(far, "/up")
+    far.take(4)
+    client.close()
+    t.check(far.is_closed(), "the call goes on for a client that left in its body")
+    receipts = broker.receipts(2)
+    t.equal([(r["outcome"], r["status"], r["up"], r["down"]) for r in receipts], [("interrupted", 200, 0, 9), ("interrupted", 0, 4, 0)], "receipts")
+
+
+@case("C161: a client that half-closes gets the whole of a slow stream")
+def half_close(t):
+    peer, broker = begin(t)
+    client = broker.connect()
+    client.send(broker.route_request("p", "/events"))
+    client.half_close()
+    far = peer.accept()
+    take_head(far, "/events")
+    far.send(EVENTS + b"Content-Length: 18\r\n\r\ndata: 1\n\n")
+    client.until(b"data: 1\n\n")
+    time.sleep(0.8)
+    far.send(b"data: 2\n\n")
+    t.contains(client.rest(), b"data: 2\n\n", "rest of the stream")
+    t.equal(broker.receipts(1)[0]["outcome"], "completed", "outcome")
+
+
+@case("C150 C158: an HTTP/1.0 client gets an answer until the close, and a reset when it was cut")
+def old_client(t):
+    peer, broker = begin(t)
+    request = broker.route_request("p", "/old").replace(b"HTTP/1.1", b"HTTP/1.0")
+    client = broker.connect()
+    client.send(request)
+    far = peer.accept()
+    serve(far, "/old", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+    t.check(client.rest().endswith(b"\r\n\r\nabc"), "the body is not there")
+    client = broker.connect()
+    client.send(request)
+    serve(far, "/old", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+    far.socket.close()
+    try:
+        while client.socket.recv(1000):
+            pass
+        t.fail("a cut answer ends as a whole one does")
+    except ConnectionResetError:
+        pass
+
+
+@case("C159: requests that come at once are answered in order, each judged by itself")
+def pipelined(t):
+    peer, broker = begin(t)
+    client = broker.connect()
+    client.send(broker.route_request("p", "/1", "POST", body=b"a" * 1000) + broker.route_request("p", "/2") + broker.route_request("p", "/x//y") +
+                broker.route_request("p", "/3"))
+    far = peer.accept()
+    take_head(far, "/1")
+    far.take(1000)
+    far.send(OK)
+    serve(far, "/2")
+    serve(far, "/3")
+    t.equal([client.answer().status for _ in range(4)], [200, 200, 400, 200], "statuses")
+
+
+@case("provider: a caFile without a certificate is said so, and nothing is dialled")
+def bad_ca(t):
+    peer = Peer(t, "127.0.0.1", 8099, world().host)
+    del peer
+    broker = Broker(t)
+    broker.connect_control()
+    broker.providers = {"p": Provider()}
+    message, fds = broker.setup_message(allow=["api.example.com"])
+    at = message["fds"].index("ca:p")
+    os.close(fds[at])
+    fds[at] = os.memfd_create("ca")
+    os.write(fds[at], b"no certificate\n")
+    os.lseek(fds[at], 0, os.SEEK_SET)
+    reply = broker.control.request("setup", fds, **message)
+    if reply["type"] != "ok":
+        return  # refused at once: better still
+    broker.hand_over()
+    answer = broker.call("p")
+    t.equal(answer.status, 502, "status")
+    t.contains(answer.body, b"caFile", "body")
+
+
+if __name__ == "__main__":
+    run()
