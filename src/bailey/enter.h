@@ -26,6 +26,7 @@ typedef struct RunOptions {
 typedef struct RunResult {
         int status;            /* exit code for bailey: the command's own, or 128 + signal */
         int signal;            /* that ended the command; 0: it exited */
+        bool killed;           /* the sandbox's first process was, and everything in it: status is of that signal */
         bool started;          /* false: execve() failed, status is 126 or 127, and the error has been printed */
         GapSet gaps;           /* not enforced in this run */
         int landlock_abi;      /* 0 = none */

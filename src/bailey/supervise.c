@@ -98,6 +98,7 @@ static int vanished(Supervisor *s, Failure *f) {
                 return failure_set(f, STAGE_PROCESS, 0, "it was killed by signal %d", number);
         log_error("the sandbox's first process was killed by signal %d, and all others with it", number);
         s->result->started = true;
+        s->result->killed = true;
         s->result->status = 128 + number;
         return 1;
 }

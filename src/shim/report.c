@@ -70,6 +70,7 @@ int report_on_console(_unused_ sd_event_source *source, _unused_ int fd, _unused
 int report_parse_closing(const char *line, size_t size, ExitStatus *ret) {
         _cleanup_(exit_status_done) ExitStatus status = {};
         uint64_t code, survivors, signal = 0;
+        bool killed = false;
 
         if (size == 0 || line[0] != '{' || memchr(line, 0, size) || !g_utf8_validate(line, (gssize) size, NULL) ||
             json_text_check(line, size, LINE_DEPTH_MAX) < 0)
@@ -79,10 +80,12 @@ int report_parse_closing(const char *line, size_t size, ExitStatus *ret) {
                 return 0;
         JsonObject *o = json_node_get_object(json_parser_get_root(parser));
         int r = json_get_u64(o, "signal", 64, &signal);
+        if (r >= 0 || r == -ENOENT)
+                r = json_get_bool(o, "killed", &killed);
         if ((r < 0 && r != -ENOENT) || json_get_u64(o, "status", 255, &code) < 0 || json_get_u64(o, "survivors", INT32_MAX, &survivors) < 0 ||
             json_get_strv(o, "enforced", &status.enforced) < 0)
                 return 0;
-        status.reason = signal > 0 ? EXIT_REASON_SIGNAL : EXIT_REASON_EXITED;
+        status.reason = killed ? EXIT_REASON_KILLED : signal > 0 ? EXIT_REASON_SIGNAL : EXIT_REASON_EXITED;
         status.status = (unsigned) code;
         status.survivors = (unsigned) survivors;
         *ret = status;

@@ -52,14 +52,15 @@ static int on_post(_unused_ sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* What bailey's closing line does not say, or bailey itself could not. */
 static void settle_exit(Shim *s) {
         ExitStatus *e = &s->exit;
         char *text = NULL;
         int n = 0;
 
-        if (s->has_closing)
+        if (s->has_closing && e->reason != EXIT_REASON_KILLED)
                 return;
-        if (s->child_code != CLD_EXITED) {
+        if (!s->has_closing && s->child_code != CLD_EXITED) {
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128U + (unsigned) s->child_status;
                 n = asprintf(&text, "its supervisor was ended by signal %d", s->child_status);
@@ -67,14 +68,12 @@ static void settle_exit(Shim *s) {
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128 + SIGKILL;
                 n = asprintf(&text, "it did not end in time after it was asked to");
-        } else if (s->stopping && s->child_status == 125) { /* also between the report and the command's first instruction */
+        } else if (s->has_closing)
+                n = asprintf(&text, "%s", s->last_line ?: "its first process was killed");
+        else if (s->stopping && s->child_status == 125) { /* also between the report and the command's first instruction */
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128 + SIGTERM;
                 n = asprintf(&text, "it was stopped before it ran");
-        } else if (s->state == SHIM_RUNNING && s->child_status == 125) {
-                e->reason = EXIT_REASON_KILLED;
-                e->status = 128 + SIGKILL;
-                n = asprintf(&text, "its first process was ended: %s", s->last_line ?: "bailey gives no reason");
         } else {
                 e->reason = EXIT_REASON_SETUP;
                 e->status = (unsigned) s->child_status;

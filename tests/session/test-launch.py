@@ -420,6 +420,7 @@ def _(t):
 def _(t):
     launcher = Launcher(t)
     s = launcher.session("socket", "sleep", "1000").launch()
+    s.started()
     t.equal(os.stat(s.socket_path).st_mode & 0o777, 0o600, "the socket's mode")
     control = s.connect()
     for kind, members in (("resize", {"rows": 0, "columns": 1}), ("resize", {"rows": 1, "columns": 70000}), ("signal", {"signal": 0}), ("signal", {"signal": "TERM"}),

@@ -69,6 +69,7 @@ static void test_closing(void) {
         } table[] = {
                 {"{\"enforced\":[\"seccomp\"],\"not_enforced\":[{\"name\":\"sysfs\",\"text\":\"x\"}],\"status\":3,\"survivors\":1}", 1, EXIT_REASON_EXITED, 3},
                 {"{\"enforced\":[],\"not_enforced\":[],\"status\":143,\"signal\":15,\"survivors\":0}", 1, EXIT_REASON_SIGNAL, 143},
+                {"{\"enforced\":[],\"not_enforced\":[],\"status\":137,\"killed\":true,\"survivors\":0}", 1, EXIT_REASON_KILLED, 137},
                 {"{\"enforced\":[],\"status\":143}", 0, 0, 0},
                 {"{\"enforced\":[],\"status\":-1,\"survivors\":0}", 0, 0, 0},
                 {"{\"enforced\":[],\"status\":256,\"survivors\":0}", 0, 0, 0},
