@@ -30,6 +30,8 @@ static void count_keys(JsonObject *o, const ConfigKey *keys, size_t n_keys, size
                         test_fail(__FILE__, __LINE__, "%s is not in the schema", keys[i].name);
                 key = json_object_get_object_member(properties, keys[i].name);
                 CHECK(strlen(json_object_get_string_member(key, "description")) > 5);
+                CHECK(keys[i].offset != NO_OFFSET || keys[i].type == CONFIG_OBJECT || keys[i].type == CONFIG_TEXT);
+                CHECK(keys[i].type != CONFIG_WORD || keys[i].words);
                 if (keys[i].children) {
                         CHECK(!json_object_get_boolean_member(key, "additionalProperties"));
                         count_keys(key, keys[i].children, keys[i].n_children, count);
