@@ -127,7 +127,7 @@ static int throttle_handler(_unused_ sd_event_source *source, _unused_ int fd, _
                 return 0;
         if (sd_bus_process(l->connection, NULL) < 0 || sd_bus_get_n_queued_write(l->connection, &n) < 0)
                 bus_link_close(l);
-        else if (!l->dead && n <= BUS_QUEUED_RESUME)
+        else if (!l->dead && n <= BUS_QUEUED_LARGE_MAX)
                 link_release_throttle(l);
         return 0;
 }
@@ -149,16 +149,16 @@ void bus_link_watch_queue(BusLink *l) {
         (void) sd_event_source_set_enabled(l->bus->tidy, SD_EVENT_ONESHOT);
 }
 
-int bus_link_may_queue_large(BusLink *l, sd_bus_error *error) {
+bool bus_link_postpone(BusLink *l, sd_bus_message *m) {
         uint64_t n;
-        int r;
 
-        r = sd_bus_get_n_queued_write(l->connection, &n);
-        if (r < 0)
-                return r;
-        if (n > BUS_QUEUED_LARGE_MAX)
-                return bus_error_set(error, BUS_ERROR_LIMIT, "take the answers that are waiting for you before you ask for such large ones");
-        return 0;
+        if (l->dead || sd_bus_get_n_queued_write(l->connection, &n) < 0 || n <= BUS_QUEUED_LARGE_MAX)
+                return false;
+        if (sd_bus_enqueue_for_read(l->connection, m) < 0)
+                bus_link_close(l);
+        l->throttled = true;
+        (void) sd_event_source_set_enabled(l->bus->tidy, SD_EVENT_ONESHOT);
+        return true;
 }
 
 static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
@@ -201,6 +201,7 @@ static int link_register(BusLink *l) {
 
 /* The fd is the connection's once it is set, whatever fails later. */
 static int link_connect(BusLink *l, int *fd) {
+        int buffer = BUS_BUFFER_SIZE; /* libsystemd has made it 8 MiB */
         sd_id128_t id;
         int r;
 
@@ -224,6 +225,8 @@ static int link_connect(BusLink *l, int *fd) {
                 r = sd_bus_start(l->connection);
         if (r >= 0)
                 r = sd_bus_attach_event(l->connection, manager_event(l->bus->manager), SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0 && setsockopt(sd_bus_get_fd(l->connection), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer)) < 0)
+                r = negative_errno();
         return r;
 }
 
@@ -333,8 +336,7 @@ Bus *bus_free(Bus *b) {
                 BusLink *l = b->links;
 
                 b->links = l->next;
-                (void) sd_bus_flush(l->connection); /* an Exited that was just sent should arrive */
-                link_free(l);
+                link_free(l); /* what the kernel has, arrives; a client that does not read cannot delay the end */
         }
         sd_event_source_disable_unref(b->tidy);
         safe_close(b->listen_fd);
