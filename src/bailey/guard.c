@@ -212,20 +212,6 @@ static int check_home(const Policy *p, Findings *findings) {
         return 0;
 }
 
-/* The file that governs this session is read-only inside, but a directory above it could be renamed and made anew. */
-static void check_files(const Policy *p, Findings *findings) {
-        for (char **file = p->files; file && *file; file++) {
-                _cleanup_free_ char *parent = path_parent(*file);
-                const PolicyEntry *e = parent ? policy_entry_for(p, parent) : NULL;
-
-                if (!parent)
-                        findings->oom = true;
-                else if (e && (e->rights & RIGHT_WRITE) && !streq(e->rule->resolved.real, parent))
-                        finding_warning(findings, "%s lies below %s, which it makes writable: a session can put another in its "
-                                        "place for the next run", *file, e->rule->path);
-        }
-}
-
 int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
         for (size_t i = 0; i < p->n_rules; i++) {
                 const PolicyRule *rule = &p->rules[i];
@@ -247,7 +233,6 @@ int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
         }
         if (!(policy_rights_at(p, p->target) & RIGHT_EXECUTE))
                 finding_error(findings, "The policy does not let %s be executed; grant it with [filesystem] execute", p->target);
-        check_files(p, findings);
         return check_home(p, findings);
 }
 

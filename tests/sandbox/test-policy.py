@@ -128,6 +128,51 @@ def renamed_parent(w):
     check(w.read("W/conf/key") == "SECRET\n", "the host's file")
 
 
+def rebuilt_parent(w):
+    """Nobody can put another directory in the place of one that holds something protected: the host would find the new one."""
+    w.mkdir("W/.git/hooks")
+    w.mkdir("W/a/b/c")
+    w.write("W/a/b/c/kept", "kept\n")
+    w.mkdir("W/a/ro/only")
+    r = w.run('[filesystem]\nwrite = ["."]\ndeny = [".git/hooks"]\nread_only = ["a/b/c/kept"]\nread = ["a/ro/only"]\n',
+              TRY + "for d in .git a a/b a/b/c a/ro; do try mv $d away; try rmdir $d; done; try mkdir .git/hooks; try put .git/hooks/post-checkout;"
+              "try put a/ro/only/x; try put .git/config; try mv .git/config .git/renamed; try mv .git/renamed a/b/moved; try cat a/b/moved")
+    said(r, *["no"] * 10, "no", "no", "no", "yes", "yes", "yes", "yes")
+    check(os.listdir(w.path("W/.git/hooks")) == [] and w.read("W/a/b/c/kept") == "kept\n", "the host's files")
+    check(w.read("W/a/b/moved") == "x\n" and not os.path.exists(w.path("W/.git/config")), "what is not protected moves")
+
+
+def moved_aside(w):
+    """What a session moves away while others start comes back protected, or they do not start."""
+    for name in ("W/conf", "W/deep/conf"):
+        w.mkdir(name)
+        w.write(name + "/key", "SECRET\n")
+    w.policy('[filesystem]\nwrite = ["."]\ndeny = ["conf", "deep/conf"]\n')
+    stop, troubles = threading.Event(), []
+
+    def flip():
+        try:
+            while not stop.is_set():
+                for name in ("W/conf", "W/deep"):
+                    os.rename(w.path(name), w.path("aside"))
+                    os.rename(w.path("aside"), w.path(name))
+        except OSError as e:
+            troubles.append(e)
+
+    flipper = threading.Thread(target=flip)
+    flipper.start()
+    try:
+        for _ in range(60):
+            # The shell is given the time in which what was away is back.
+            r = w.call("run", "--config", "policy.toml", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do cat conf/key deep/conf/key; done")
+            # Absent already when the policy was read is told; there is then nothing to protect.
+            check("SECRET" not in r.out or "there is nothing to protect" in r.err, r)
+    finally:
+        stop.set()
+        flipper.join()
+    check(not troubles, troubles)
+
+
 def relative_rule(w):
     r = w.run('[filesystem]\ndeny = [".."]\nwrite = ["."]\n', "pwd")
     check(r.status == NOT_RUN and "leaves the file's directory" in r.err, r)
@@ -298,7 +343,10 @@ def other_state(w):
                TRY + f"try cat {home}; try ls {w.path('data/bailey')}; try put {w.path('W/policy.toml')}; try put {w.path('W/x')};"
                f"try rm {w.path('W/policy.toml')}; touch ~/y; echo $?")
     said(r, "no", "no", "no", "yes", "no", "0")
-    check("policy.toml lies below" in r.err, r)
+    r = w.call("run", "--config", w.policy(f'[filesystem]\nwrite = ["{w.root}"]\n'), "sh", "-c",
+               TRY + f"cd {w.root}; try mv W away; try mv data away; try mv config away; try mkdir W; touch there", cwd=w.root)
+    said(r, "no", "no", "no", "no")
+    check(os.path.exists(w.path("there")) and os.path.exists(w.path("W/policy.toml")), "the host's directories")
 
 
 def shown_gaps(w):
@@ -390,6 +438,8 @@ main([
     ("C018: a directory swapped for a link during the start is never followed", swapped_link),
     ("C019 Q025: the working directory exists inside and leads nowhere", working_directory),
     ("C020: a denied directory cannot be renamed away", renamed_parent),
+    ("C020 C109: directories above something protected stay where they are", rebuilt_parent),
+    ("C020: what was moved aside during the set-up is not left bare", moved_aside),
     ("C023: a rule above the working directory leaves it in place", relative_rule),
     ("C025: one, two, three and three hundred denied files", many_denied),
     ("C027: odd names are granted whole and shown escaped", odd_names),
