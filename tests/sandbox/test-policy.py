@@ -324,6 +324,15 @@ def home_chosen(w):
         os.unlink(w.path("W/home/made"))
 
 
+def home_refused(w):
+    """What no policy grants is no home either: everything in a home is writable."""
+    for home in ("/run", "/etc", w.root, w.path("data"), w.path("config/bailey")):
+        r = w.run(f'home = "{home}"\n', "ls -A ~")
+        check(r.status == NOT_RUN and r.out == "" and f"The home {home} cannot be where" in r.err, r)
+        r = w.run(None, "ls -A ~", "--home", home)
+        check(r.status == NOT_RUN and r.out == "" and f"The home {home} cannot be where" in r.err, r)
+
+
 def real_home_path(w):
     """HOME may be the real home's path: the private home stands there, with what is granted below it."""
     w.mkdir("real/proj")
@@ -453,6 +462,7 @@ main([
     ("Q025 Q009 T010: /tmp and home are private, relative paths work, nothing else is there", private_places),
     ("tmp_size and shm_size bound the private places", sizes),
     ("home and --home replace the private home", home_chosen),
+    ("C109 C014: what can never be granted cannot be the home", home_refused),
     ("Q025: the private home at the real home's path", real_home_path),
     ("C109 C014: other homes and the file in force are out of reach", other_state),
     ("T019: limits that are not applied are told, and refused under --strict", shown_gaps),

@@ -14,7 +14,7 @@ import subprocess
 import termios
 import time
 
-from sandbox import check, main
+from sandbox import REFUSED, check, main
 
 TRAP = ('trap "echo got; exit 7" TERM INT HUP USR1; echo ready; i=0; '
         'while [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done; exit 9')
@@ -339,6 +339,19 @@ def closed_standard(world):
     os.unlink(f"{world.work}/fds")
 
 
+def directory_standard(world):
+    """A directory of the old root is a way back to it: past covers, and to sockets that Landlock does not hold."""
+    for flags, number in ((os.O_RDONLY, 0), (os.O_RDONLY, 2), (os.O_PATH, 0), (os.O_PATH, 1)):
+        fd = os.open("/", flags | os.O_DIRECTORY)
+        more = {("stdin", "stdout", "stderr")[number]: fd}
+        p = world.popen(["/bin/sh", "-c", f"touch {world.work}/ran"], **more)
+        r = world.finish(p)
+        os.close(fd)
+        check(r.status == REFUSED and not os.path.exists(f"{world.work}/ran"), r)
+        # Where that is standard error nothing can be told.
+        check(number == 2 or f"descriptor {number} is a " in r.err, r)
+
+
 def first_process(world):
     """PID 1 shows nothing of the caller, to whom it may be the same account."""
     environment = dict(os.environ, BAILEY_TEST_MARKER="marker-in-environment")
@@ -486,6 +499,7 @@ main([
     ("C054: job control in it", console_job_control),
     ("C056: no descriptor but 0, 1, 2", descriptors),
     ("C056: standard descriptors that are closed", closed_standard),
+    ("C019 C056: a directory as a standard descriptor is refused", directory_standard),
     ("C060 T011: only its own processes, nothing of the machine", proc_inside),
     ("T020 C060 C063: PID 1 cannot be looked into", first_process),
     ("T020 C058: the caller's arguments and environment are wiped", wiped_memory),
