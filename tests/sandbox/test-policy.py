@@ -381,6 +381,19 @@ def closing_lines(w):
     check(r.status == 143 and closing["status"] == 143 and "egress denied" in closing["enforced"], r)
 
 
+def closing_without_namespaces(w):
+    """A socket of the host can be connected to then: nothing may be said that this makes untrue."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(w.path("W/socket"))
+        w.own(w.path("W/socket"))
+        server.listen()
+        r = w.call("run", "/usr/bin/python3", "-c", "import socket; socket.socket(socket.AF_UNIX).connect('socket'); print('in')",
+                   lacking="clone3:EPERM")
+    said(r, "in")
+    check("internet sockets denied\n" in r.err and "egress denied" not in r.err, r)
+    check(r.err.count("sockets at paths can be connected to") == 2, r)
+
+
 def survivors(w):
     r = w.run(None, "sleep 1000 & sleep 1000 & exit 0")
     check(r.status == 0 and "2 processes that outlived the command were ended" in r.err, r)
@@ -467,6 +480,7 @@ main([
     ("C109 C014: other homes and the file in force are out of reach", other_state),
     ("T019: limits that are not applied are told, and refused under --strict", shown_gaps),
     ("the closing line says what was enforced; --quiet and --json", closing_lines),
+    ("the closing line without namespaces claims no egress denied", closing_without_namespaces),
     ("C051: processes that outlive the command are ended and told", survivors),
     ("N026 N027 S121: a brokered run has one way out, says so inside and in the closing line", brokered),
     ("C110: a policy changed during the run changes nothing", late_policy),

@@ -352,6 +352,18 @@ def directory_standard(world):
         check(number == 2 or f"descriptor {number} is a " in r.err, r)
 
 
+def caller_group(world):
+    """For job control the command is in its caller's process group, and 0 names that across the PID namespace."""
+    for without in ([], ["landlock_create_ruleset:ENOSYS"]):
+        command, _ = world.command(["/bin/sh", "-c", "renice -n 7 -g 0; kill -KILL 0; echo after"], without=without)
+        script = 'sleep 100 & "$@"; kill -0 $! && nice && echo alive; kill $!'
+        p = subprocess.Popen(["/bin/sh", "-c", script, "sh", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             cwd=world.root, start_new_session=True, **world.account)
+        out, err = p.communicate(timeout=20)
+        expected = ["0", "alive"] if not without else ["after", "0", "alive"]  # where Landlock scopes it, it ends its own
+        check(out.splitlines() == expected, without, out, err)
+
+
 def first_process(world):
     """PID 1 shows nothing of the caller, to whom it may be the same account."""
     environment = dict(os.environ, BAILEY_TEST_MARKER="marker-in-environment")
@@ -499,6 +511,7 @@ main([
     ("C054: job control in it", console_job_control),
     ("C056: no descriptor but 0, 1, 2", descriptors),
     ("C056: standard descriptors that are closed", closed_standard),
+    ("T014: the caller's process group can be neither killed nor slowed down", caller_group),
     ("C019 C056: a directory as a standard descriptor is refused", directory_standard),
     ("C060 T011: only its own processes, nothing of the machine", proc_inside),
     ("T020 C060 C063: PID 1 cannot be looked into", first_process),
