@@ -39,8 +39,9 @@
 #define PERSONALITY_ALLOWED 0x08260008U
 #define PERSONALITY_QUERY 0xffffffffU
 
-#define PRIORITY_GROUP 1U    /* PRIO_PGRP */
-#define IO_PRIORITY_GROUP 2U /* IOPRIO_WHO_PGRP */
+#define PRIORITY_PROCESS 0U    /* PRIO_PROCESS; then PRIO_PGRP, PRIO_USER */
+#define IO_PRIORITY_PROCESS 1U /* IOPRIO_WHO_PROCESS; then …_PGRP, …_USER */
+#define FIRST_PROCESS 1U
 
 #define IOCTL_TIOCSTI 0x5412U
 #define IOCTL_TIOCLINUX 0x541cU
@@ -196,11 +197,21 @@ static void check_personality(Program *p, bool internet) {
         emit_return(p, SECCOMP_RET_ALLOW);
 }
 
-/* if argument 0 == type and argument 1 == 0: refused. The payload is in its caller's process group, for the sake of job control,
- * and that is the one thing which 0 names beyond the PID namespace. */
-static void check_group(Program *p, uint32_t type) {
+/* Who may be slowed down: neither the first process, which would be too late to end the others, nor the caller's process group,
+ * which the payload is in for the sake of job control and which 0 names beyond the PID namespace. All processes of the account are
+ * the first process, too. Priorities of single processes and of groups made inside are free. */
+static void check_priority(Program *p, uint32_t process) {
+        const uint32_t group = process + 1, user = process + 2;
+        unsigned s;
+
         load_argument(p, 0);
-        unsigned s = section_begin(p, type);
+        return_if_equal(p, user, action_error(EPERM));
+        s = section_begin(p, process);
+        load_argument(p, 1);
+        return_if_equal(p, FIRST_PROCESS, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+        section_end(p, s);
+        s = section_begin(p, group);
         load_argument(p, 1);
         return_if_equal(p, 0, action_error(EPERM));
         section_end(p, s);
@@ -209,12 +220,20 @@ static void check_group(Program *p, uint32_t type) {
 
 static void check_setpriority(Program *p, bool internet) {
         (void) internet;
-        check_group(p, PRIORITY_GROUP);
+        check_priority(p, PRIORITY_PROCESS);
 }
 
 static void check_ioprio_set(Program *p, bool internet) {
         (void) internet;
-        check_group(p, IO_PRIORITY_GROUP);
+        check_priority(p, IO_PRIORITY_PROCESS);
+}
+
+/* The same for the calls that name a process by their first argument. */
+static void check_process(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 0);
+        return_if_equal(p, FIRST_PROCESS, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
 }
 
 static void emit_checks(Program *p, uint32_t arch, bool internet) {
@@ -225,6 +244,8 @@ static void emit_checks(Program *p, uint32_t arch, bool internet) {
                 {"socket", check_socket},   {"socketpair", check_socketpair}, {"socketcall", check_socketcall},
                 {"clone", check_clone},     {"ioctl", check_ioctl},           {"personality", check_personality},
                 {"setpriority", check_setpriority}, {"ioprio_set", check_ioprio_set},
+                {"sched_setscheduler", check_process}, {"sched_setparam", check_process}, {"sched_setattr", check_process},
+                {"sched_setaffinity", check_process}, {"prlimit64", check_process},
         };
 
         for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {

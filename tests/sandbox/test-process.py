@@ -364,6 +364,26 @@ def caller_group(world):
         check(out.splitlines() == expected, without, out, err)
 
 
+def first_process_slowed(world):
+    """It ends what outlives the command, and is the same account's: starved it would let the rest live on."""
+    script = ("import os\n"
+              "def attempt(f, *a):\n"
+              "    try: f(*a); print('yes')\n"
+              "    except PermissionError: print('no')\n"
+              "import resource\n"
+              "attempt(os.sched_setscheduler, 1, os.SCHED_IDLE, os.sched_param(0))\n"
+              "attempt(os.setpriority, os.PRIO_PROCESS, 1, 19)\n"
+              "attempt(os.setpriority, os.PRIO_USER, 0, 19)\n"
+              "attempt(os.sched_setaffinity, 1, os.sched_getaffinity(0))\n"
+              "attempt(resource.prlimit, 1, resource.RLIMIT_CPU, (0, 0))\n"
+              "attempt(os.setpriority, os.PRIO_PROCESS, 0, 1)\n"
+              "attempt(os.sched_setscheduler, 0, os.SCHED_IDLE, os.sched_param(0))\n"
+              "attempt(resource.prlimit, 0, resource.RLIMIT_NOFILE, (64, 64))\n"
+              "print(open('/proc/1/stat').read().rpartition(')')[2].split()[16])\n")
+    r = world.run(["/usr/bin/python3", "-c", script])
+    check(r.out.split() == ["no"] * 5 + ["yes"] * 3 + ["0"], r)
+
+
 def first_process(world):
     """PID 1 shows nothing of the caller, to whom it may be the same account."""
     environment = dict(os.environ, BAILEY_TEST_MARKER="marker-in-environment")
@@ -511,6 +531,7 @@ main([
     ("C054: job control in it", console_job_control),
     ("C056: no descriptor but 0, 1, 2", descriptors),
     ("C056: standard descriptors that are closed", closed_standard),
+    ("C050 C052: the first process cannot be slowed down", first_process_slowed),
     ("T014: the caller's process group can be neither killed nor slowed down", caller_group),
     ("C019 C056: a directory as a standard descriptor is refused", directory_standard),
     ("C060 T011: only its own processes, nothing of the machine", proc_inside),

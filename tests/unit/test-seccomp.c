@@ -119,6 +119,12 @@ static const Case conditional[] = {
         {"setpriority", X64_SETPRIORITY, X32_SETPRIORITY, 0}, {"ioprio_set", X64_IOPRIO_SET, X32_IOPRIO_SET, 0},
 };
 
+/* Refused when the first argument is the first process. */
+static const Case of_process[] = {
+        {"sched_setscheduler", 144, 156, 0}, {"sched_setparam", 142, 154, 0}, {"sched_setattr", 314, 351, 0},
+        {"sched_setaffinity", 203, 241, 0}, {"prlimit64", 302, 340, 0},
+};
+
 static void test_refused(void) {
         for (size_t i = 0; i < ELEMENTSOF(refused); i++)
                 for (int internet = 0; internet < 2; internet++) {
@@ -225,6 +231,27 @@ static void test_group(void) {
         CHECK_INT(ask_group(AUDIT_ARCH_AARCH64, X64_KILL, 0), ALLOWED); /* the other filter kills it */
 }
 
+/* Who slows the first process down lives on after the command's end. */
+static void test_first_process(void) {
+        for (size_t i = 0; i < ELEMENTSOF(of_process); i++) {
+                uint32_t nr = (uint32_t) of_process[i].x86_64, nr32 = (uint32_t) of_process[i].i386;
+                CHECK_INT(native(nr, 1, 0, 0), EPERM);
+                CHECK_INT(native(nr, HIGH | 1, 0, 0), EPERM);
+                CHECK_INT(compat(nr32, 1, 0, 0), EPERM);
+                CHECK_INT(native(nr, 2, 0, 0), ALLOWED);
+                CHECK_INT(native(nr, 0, 1, 1), ALLOWED);
+                CHECK_INT(compat(nr32, 2, 0, 0), ALLOWED);
+        }
+        CHECK_INT(native(X64_SETPRIORITY, 0, 1, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 2, 0, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 2, 1000, 19), EPERM);
+        CHECK_INT(compat(X32_SETPRIORITY, 0, 1, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 0, 2, 19), ALLOWED);
+        CHECK_INT(native(X64_IOPRIO_SET, 1, 1, 0), EPERM);
+        CHECK_INT(native(X64_IOPRIO_SET, 3, 0, 0), EPERM);
+        CHECK_INT(native(X64_IOPRIO_SET, 1, 2, 0), ALLOWED);
+}
+
 static void test_ioctl(void) {
         static const uint64_t bad[] = {0x5412, 0x541c}, good[] = {0x5401, 0x5413, 0x5411, 0x541d, 0x80045430};
 
@@ -304,6 +331,7 @@ int main(void) {
         RUN(test_x32, "C035: x32's numbers do not exist");
         RUN(test_architectures, "C035: a foreign architecture is killed");
         RUN(test_clone, "C038 T017: clone with any namespace flag, high bits or not");
+        RUN(test_first_process, "C050: the first process cannot be slowed down");
         RUN(test_group, "T014: the caller's process group is out of reach");
         RUN(test_ioctl, "C038 C039: TIOCSTI and TIOCLINUX, high bits or not");
         RUN(test_personality, "C038: personality by an allowlist");
