@@ -25,7 +25,8 @@ static int enforced(const RunResult *r, bool brokered, char ***ret) {
         if (e >= 0 && !(r->gaps & (1U << GAP_SECCOMP)))
                 e = strv_extend(&list, "seccomp");
         if (e >= 0)
-                e = strv_extend(&list, brokered ? "egress broker" : "egress denied");
+                /* Without namespaces a Unix socket may lead to somebody who has the network. */
+                e = strv_extend(&list, brokered ? "egress broker" : r->isolated ? "egress denied" : "internet sockets denied");
         if (e < 0) {
                 strv_free(list);
                 return e;

@@ -38,6 +38,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bailey/control.h"
@@ -66,14 +67,25 @@ static int refuse_gaps(GapSet gaps, Failure *f) {
         return 0;
 }
 
-/* Descriptors 0 to 2 are open from here on, so that no file of ours becomes the payload's standard output. */
-static int open_standard_fds(void) {
-        for (int fd = 0; fd <= 2; fd++)
-                if (fcntl(fd, F_GETFD) < 0) {
-                        int opened = open("/dev/null", O_RDWR | O_NOCTTY);
-                        if (opened < 0)
-                                return -errno;
+/* Descriptors 0 to 2 are open from here on, so that no file of ours becomes the payload's standard output. A directory is a way
+ * back into the old root: names below it could be looked at, its sockets connected to, and what a cover hides be opened where
+ * the rest is granted. The same of what O_PATH opened, which is of no use as a standard stream. */
+static int check_standard_fds(Failure *f) {
+        struct stat st;
+
+        for (int fd = 0; fd <= 2; fd++) {
+                int flags = fcntl(fd, F_GETFL);
+                if (flags < 0) {
+                        if (open("/dev/null", O_RDWR | O_NOCTTY) < 0)
+                                return failure_set(f, STAGE_CALLER, errno, "/dev/null");
+                        continue;
                 }
+                if (fstat(fd, &st) < 0)
+                        return failure_set(f, STAGE_CALLER, errno, "descriptor %d", fd);
+                if (S_ISDIR(st.st_mode) || (flags & O_PATH))
+                        return failure_set(f, STAGE_CALLER, 0, "descriptor %d is a %s, by which the command could leave the sandbox; "
+                                           "redirect it to a file or /dev/null", fd, S_ISDIR(st.st_mode) ? "directory" : "mere path");
+        }
         return 0;
 }
 
@@ -85,8 +97,7 @@ static int check_caller(const Plan *plan, const RunOptions *options, Failure *f)
                 return failure_set(f, STAGE_CALLER, EINVAL, "the plan has nothing to execute");
         if ((plan->network == NETWORK_BROKER) != (options->broker_socket >= 0))
                 return failure_set(f, STAGE_CALLER, EINVAL, "a broker is needed where the plan says so, and only there");
-        int r = open_standard_fds();
-        return r < 0 ? failure_set(f, STAGE_CALLER, r, "/dev/null") : 0;
+        return check_standard_fds(f);
 }
 
 static GapSet fallback_gaps(const Plan *plan) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bailey/guard.h"
+#include "bailey/planner.h"
 #include "basic/path.h"
 #include "basic/text.h"
 
@@ -193,37 +194,61 @@ static void check_breadth(const Check *c) {
                 warn(c, "replaces the private /tmp by the host's");
 }
 
+/* The home is writable whatever the policy says of it, and may show at another path, where no cover stands. What must not be
+ * there: what no policy can grant, and what this one protects. */
+static const char *find_in_home(const Policy *p, const char *home, const char *inside) {
+        for (size_t i = 0; i < ELEMENTSOF(sockets); i++)
+                if (path_beneath(sockets[i], home) || path_beneath(home, sockets[i]))
+                        return sockets[i];
+        for (size_t i = 0; i < ELEMENTSOF(secrets); i++)
+                if (path_beneath(secrets[i], home))
+                        return secrets[i];
+        if (path_beneath(p->state_directory, home))
+                return p->state_directory;
+        if (path_beneath(p->config_directory, home) || path_beneath(home, p->config_directory))
+                return p->config_directory;
+        if (streq(home, inside))
+                return NULL;
+        for (char **file = p->files; file && *file; file++)
+                if (path_beneath(*file, home))
+                        return *file;
+        for (size_t i = 0; i < p->n_entries; i++)
+                if (path_beneath(p->entries[i].rule->resolved.real, home) && p->entries[i].rule->resolved.error == 0 &&
+                    !(p->entries[i].rights & RIGHT_WRITE) && !p->entries[i].rule->is_target)
+                        return p->entries[i].rule->resolved.real;
+        return NULL;
+}
+
 static int check_home(const Policy *p, Findings *findings) {
-        ResolvedPath home = {};
+        _cleanup_(resolved_path_done) ResolvedPath home = {}, account_home = {};
+        _cleanup_free_ char *inside = NULL;
 
         int r = path_resolve(p->home, &home);
         if (r == -ENOMEM)
                 return r;
-        const PathLink *link = r < 0 ? NULL : doubtful_link(p, &home);
-        if (r < 0)
+        if (r < 0) {
                 finding_error(findings, "The home %s: %s", p->home, strerror(-r));
-        else if (streq(home.real, "/") || streq(home.real, p->account.home) || under_own_tree(home.real))
+                return 0;
+        }
+        r = planner_home_inside(p, &inside);
+        if (r >= 0 && path_resolve(p->account.home, &account_home) == -ENOMEM)
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        const PathLink *link = doubtful_link(p, &home);
+        const char *own = account_home.real ?: p->account.home;
+        bool real = !streq(own, "/") && path_beneath(own, home.real);
+        const char *held = find_in_home(p, home.real, inside);
+        if (streq(home.real, "/") || real || under_own_tree(home.real))
                 finding_error(findings, "The home %s cannot be %s; name a directory of its own", p->home,
-                              streq(home.real, p->account.home) ? "the real home" : "that place");
+                              real ? "the real home or hold it" : "that place");
+        else if (held)
+                finding_error(findings, "The home %s cannot be where %s is, which is never writable or protected by this policy; "
+                              "name a directory of its own", p->home, held);
         else if (!p->home_is_private && link)
                 finding_error(findings, "The home %s leads over the link %s, which a session could have made, to %s; "
                               "name the place itself", p->home, link->path, home.real);
-        resolved_path_done(&home);
         return 0;
-}
-
-/* The file that governs this session is read-only inside, but a directory above it could be renamed and made anew. */
-static void check_files(const Policy *p, Findings *findings) {
-        for (char **file = p->files; file && *file; file++) {
-                _cleanup_free_ char *parent = path_parent(*file);
-                const PolicyEntry *e = parent ? policy_entry_for(p, parent) : NULL;
-
-                if (!parent)
-                        findings->oom = true;
-                else if (e && (e->rights & RIGHT_WRITE) && !streq(e->rule->resolved.real, parent))
-                        finding_warning(findings, "%s lies below %s, which it makes writable: a session can put another in its "
-                                        "place for the next run", *file, e->rule->path);
-        }
 }
 
 int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
@@ -247,7 +272,6 @@ int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
         }
         if (!(policy_rights_at(p, p->target) & RIGHT_EXECUTE))
                 finding_error(findings, "The policy does not let %s be executed; grant it with [filesystem] execute", p->target);
-        check_files(p, findings);
         return check_home(p, findings);
 }
 

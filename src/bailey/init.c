@@ -154,7 +154,8 @@ static int confine(Init *i) {
         r = capabilities_drop(i->failure);
         if (r < 0)
                 return r;
-        return c->seccomp ? seccomp_load(c->isolated, i->failure) : 0;
+        bool scoped = !(landlock_gaps(c->landlock_abi) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
+        return c->seccomp ? seccomp_load(c->isolated, scoped, i->failure) : 0;
 }
 
 static int set_up(Init *i) {

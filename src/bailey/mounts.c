@@ -217,8 +217,30 @@ static int step_bind(NewRoot *root, const PlanStep *s) {
         return 0;
 }
 
+static bool absent(int error) {
+        return error == -ENOENT || error == -ENOTDIR;
+}
+
+/* Opens what a protection is put over; `wanted`, where it has an inode, says what that was when the policy was resolved. What can
+ * be moved away for the moment in which nobody looks would come back without protection. -ENOENT only where absence is fine. */
+static int open_protected(int at, const char *path, const PlanStep *wanted, struct stat *ret) {
+        bool must = wanted && wanted->inode != 0;
+
+        _cleanup_close_ int target = open_beneath(at, path, O_PATH);
+        if (absent(target))
+                return must ? -ESTALE : -ENOENT;
+        if (target < 0)
+                return target;
+        if (fstat(target, ret) < 0)
+                return -errno;
+        if (must && (ret->st_dev != wanted->device || ret->st_ino != wanted->inode))
+                return -ESTALE;
+        return TAKE_FD(target);
+}
+
 static int step_tmpfs(NewRoot *root, const PlanStep *s) {
         char mode[16], size[32];
+        struct stat st;
         Parameter parameters[3] = {{"mode", mode}};
 
         (void) snprintf(mode, sizeof(mode), "%o", (unsigned) (s->mode & 07777));
@@ -231,6 +253,11 @@ static int step_tmpfs(NewRoot *root, const PlanStep *s) {
                                                   (step_attributes(s) & ~(uint64_t) MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NODEV);
         if (tree < 0)
                 return tree;
+        if (s->inode != 0) {
+                _cleanup_close_ int covered = open_protected(root->top, s->target, s, &st);
+                if (covered < 0)
+                        return covered;
+        }
         int r = own_add(root, tree);
         return r < 0 ? r : mount_at(root, tree, s->target, true);
 }
@@ -266,20 +293,12 @@ static int cover_new(const NewRoot *root, bool directory) {
         return r < 0 ? r : TAKE_FD(tree);
 }
 
-static bool absent(int error) {
-        return error == -ENOENT || error == -ENOTDIR;
-}
-
-static int cover(NewRoot *root, int at, const char *path) {
+static int cover(NewRoot *root, int at, const char *path, const PlanStep *wanted) {
         struct stat st;
 
-        _cleanup_close_ int target = open_beneath(at, path, O_PATH);
-        if (absent(target))
-                return 0;
+        _cleanup_close_ int target = open_protected(at, path, wanted, &st);
         if (target < 0)
-                return target;
-        if (fstat(target, &st) < 0)
-                return -errno;
+                return target == -ENOENT ? 0 : target;
 
         int *first = S_ISDIR(st.st_mode) ? &root->cover_directory : &root->cover_file;
         if (*first < 0) {
@@ -294,12 +313,12 @@ static int cover(NewRoot *root, int at, const char *path) {
         return tree < 0 ? -errno : mount_attach(tree, target);
 }
 
-static int make_read_only(int at, const char *path) {
-        _cleanup_close_ int target = open_beneath(at, path, O_PATH);
-        if (absent(target))
-                return 0;
+static int make_read_only(int at, const char *path, const PlanStep *wanted) {
+        struct stat st;
+
+        _cleanup_close_ int target = open_protected(at, path, wanted, &st);
         if (target < 0)
-                return target;
+                return target == -ENOENT ? 0 : target;
         _cleanup_close_ int tree = open_tree(target, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
         if (tree < 0)
                 return -errno;
@@ -322,9 +341,9 @@ static int step_proc(NewRoot *root, const PlanStep *s) {
                 return tree;
         r = mount_at(root, tree, s->target, true);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(read_only); i++)
-                r = make_read_only(tree, read_only[i]);
+                r = make_read_only(tree, read_only[i], NULL);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(covered); i++)
-                r = cover(root, tree, covered[i]);
+                r = cover(root, tree, covered[i], NULL);
         return r;
 }
 
@@ -407,9 +426,9 @@ static int step_run(NewRoot *root, const PlanStep *s, GapSet *gaps) {
         case STEP_FILE:
                 return step_file(root, s);
         case STEP_COVER:
-                return cover(root, root->top, s->target);
+                return cover(root, root->top, s->target, s);
         case STEP_READ_ONLY:
-                return make_read_only(root->top, s->target);
+                return make_read_only(root->top, s->target, s);
         case _STEP_TYPE_MAX:
         case _STEP_TYPE_INVALID:
                 break;

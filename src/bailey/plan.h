@@ -19,8 +19,9 @@ typedef enum StepType {
         STEP_SYSFS,     /* a fresh read-only sysfs at target, or nothing and GAP_SYSFS */
         STEP_DEVPTS,    /* a private devpts instance at target */
         STEP_FILE,      /* a read-only file with `content` over target, which exists (passwd, group) or is made */
-        STEP_COVER,     /* target, whatever it is, covered by an empty unreadable directory or file; ignored when absent */
-        STEP_READ_ONLY, /* target and all below it made read-only; ignored when absent */
+        STEP_COVER,     /* target, whatever it is, covered by an empty unreadable directory or file. Ignored when absent, unless
+                         * `inode` says what must be there: then it must still be `device`/`inode` */
+        STEP_READ_ONLY, /* target and all below it made read-only; the same when absent */
         _STEP_TYPE_MAX,
         _STEP_TYPE_INVALID = -EINVAL,
 } StepType;

@@ -22,6 +22,7 @@ typedef enum ItemType {
         ITEM_DENY,      /* the policy's */
         ITEM_COVER,     /* bailey's own deny */
         ITEM_READ_ONLY, /* an island, a policy file in force */
+        ITEM_ANCHOR,    /* a directory on the way to something protected: as a mount it can be neither renamed nor removed */
         ITEM_FILE,
         ITEM_SYMLINK,
         ITEM_DIRECTORY,
@@ -106,8 +107,43 @@ static unsigned access_of(PathRights rights) {
 
 /* ---- which items ---- */
 
+/* A cover hides what lies at a path and a read-only mount keeps it as it is, but whoever may write to a directory above could move
+ * that away and make another in its place, which the host would then find there: a hook, a policy. So every directory on the way
+ * is a mount, too, where it stands in something writable. */
+static int add_anchors(Planner *p, const char *path) {
+        _cleanup_free_ char *way = strdup(path);
+        int r = way ? 0 : -ENOMEM;
+
+        for (char *slash = way ? strchr(way + 1, '/') : NULL; slash && r >= 0; slash = strchr(slash + 1, '/')) {
+                *slash = 0;
+                r = add_item(p, &(Item){.type = ITEM_ANCHOR, .path = way, .source = way});
+                *slash = '/';
+        }
+        return r;
+}
+
+/* What stands at that path must be the same when the steps are taken: what went away for that moment would come back bare. */
+static int add_protection(Planner *p, ItemType type, const ResolvedPath *to) {
+        int r = add_item(p, &(Item){.type = type, .path = to->real, .device = to->device, .inode = to->inode});
+        return r < 0 ? r : add_anchors(p, to->real);
+}
+
+/* The same of a path without links. What is not there has nothing to protect. */
+static int add_own_protection(Planner *p, ItemType type, const char *path) {
+        _cleanup_(resolved_path_done) ResolvedPath to = {};
+
+        int r = path_resolve(path, &to);
+        return r < 0 ? r : add_protection(p, type, &to);
+}
+
 static int add_grant(Planner *p, const ResolvedPath *to, PathRights rights) {
-        int r = add_item(p, &(Item){.type = ITEM_GRANT, .path = to->real, .source = to->real, .rights = rights,
+        _cleanup_free_ char *parent = path_parent(to->real);
+        if (!parent)
+                return -ENOMEM;
+        int r = policy_rights_at(p->policy, parent) & ~(unsigned) rights ? add_anchors(p, to->real) : 0;
+        if (r < 0)
+                return r;
+        r = add_item(p, &(Item){.type = ITEM_GRANT, .path = to->real, .source = to->real, .rights = rights,
                                     .device = to->device, .inode = to->inode});
         return r < 0 ? r : add_access(p, to->real, to->real, access_of(rights));
 }
@@ -159,9 +195,9 @@ static int add_entry(Planner *p, const PolicyEntry *e) {
         if (rule->resolved.error < 0)
                 return 0;
         if (!e->rights)
-                return rule->deny ? add_item(p, &(Item){.type = ITEM_DENY, .path = (char *) real}) : 0;
+                return rule->deny ? add_protection(p, ITEM_DENY, &rule->resolved) : 0;
         if (e->island)
-                return add_item(p, &(Item){.type = ITEM_READ_ONLY, .path = (char *) real});
+                return add_protection(p, ITEM_READ_ONLY, &rule->resolved);
         if (streq(real, "/proc") || streq(real, "/sys")) {
                 int r = add_item(p, &(Item){.type = real[1] == 'p' ? ITEM_PROC : ITEM_SYSFS, .path = (char *) real});
                 return r < 0 ? r : add_access(p, real, real, ACCESS_READ);
@@ -187,10 +223,10 @@ static int add_policy(Planner *p) {
         if (r >= 0)
                 r = guard_covers(policy, &covers);
         for (char **s = covers; s && *s && r >= 0; s++)
-                r = add_item(p, &(Item){.type = ITEM_COVER, .path = *s});
+                r = add_own_protection(p, ITEM_COVER, *s);
         for (char **s = policy->files; s && *s && r >= 0; s++)
-                r = add_item(p, &(Item){.type = ITEM_READ_ONLY, .path = *s});
-        return r < 0 ? r : add_item(p, &(Item){.type = ITEM_READ_ONLY, .path = policy->config_directory});
+                r = add_own_protection(p, ITEM_READ_ONLY, *s);
+        return r < 0 ? r : add_own_protection(p, ITEM_READ_ONLY, policy->config_directory);
 }
 
 static int add_device_tree(Planner *p) {
@@ -379,6 +415,15 @@ static bool holds_more(const Planner *p, const char *path) {
         return false;
 }
 
+/* What a path leads to on the host is what it leads to inside only where the host's tree is at its own place. */
+static Item as_seen(const Item *item, const Place *under) {
+        Item seen = *item;
+
+        if (!under->host || !under->same)
+                seen.inode = 0;
+        return seen;
+}
+
 static int plan_cover(Planner *p, const Item *item, const Place *under) {
         bool on_home = under->host && streq(under->path, item->path) && !under->same;
 
@@ -387,7 +432,8 @@ static int plan_cover(Planner *p, const Item *item, const Place *under) {
         if (item->type == ITEM_DENY)
                 p->plan->nested_deny = true;
         /* A cover is empty and stays so: what has to hold more is a tmpfs of its own, which can be passed but not read. */
-        int r = add_step(p, holds_more(p, item->path) ? STEP_TMPFS : STEP_COVER, item);
+        const Item seen = as_seen(item, under);
+        int r = add_step(p, holds_more(p, item->path) ? STEP_TMPFS : STEP_COVER, &seen);
         return r < 0 ? r : add_place(p, item->path, &(Place){.host = false});
 }
 
@@ -397,7 +443,29 @@ static int plan_read_only(Planner *p, const Item *item, const Place *under) {
         Place place = *under;
         place.rights &= ~(unsigned) RIGHT_WRITE;
         p->plan->nested_read_only = true;
-        int r = add_step(p, STEP_READ_ONLY, item);
+        const Item seen = as_seen(item, under);
+        int r = add_step(p, STEP_READ_ONLY, &seen);
+        return r < 0 ? r : add_place(p, item->path, &place);
+}
+
+static int plan_anchor(Planner *p, const Item *item, const Place *under) {
+        _cleanup_(resolved_path_done) ResolvedPath to = {};
+
+        if (!under->host || !under->same || !(under->rights & RIGHT_WRITE) || streq(under->path, item->path))
+                return 0;
+        int r = path_resolve(item->path, &to);
+        if (r < 0)
+                return r;
+        if (to.error < 0)
+                return 0; /* nor is what would be protected there */
+        if (to.n_links > 0)
+                return -ESTALE; /* a moment ago it was a directory */
+        Item bind = *item;
+        bind.rights = under->rights;
+        bind.device = to.device;
+        bind.inode = to.inode;
+        const Place place = *under; /* places may move */
+        r = add_step(p, STEP_BIND, &bind);
         return r < 0 ? r : add_place(p, item->path, &place);
 }
 
@@ -416,6 +484,8 @@ static int plan_item(Planner *p, const Item *item) {
                 return plan_cover(p, item, &under);
         case ITEM_READ_ONLY:
                 return plan_read_only(p, item, &under);
+        case ITEM_ANCHOR:
+                return plan_anchor(p, item, &under);
         case ITEM_SYMLINK:
         case ITEM_FILE:
                 /* Nothing can be made in the host's /etc, and a host without that file has nothing to hide in it. */

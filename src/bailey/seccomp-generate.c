@@ -39,6 +39,10 @@
 #define PERSONALITY_ALLOWED 0x08260008U
 #define PERSONALITY_QUERY 0xffffffffU
 
+#define PRIORITY_PROCESS 0U    /* PRIO_PROCESS; then PRIO_PGRP, PRIO_USER */
+#define IO_PRIORITY_PROCESS 1U /* IOPRIO_WHO_PROCESS; then …_PGRP, …_USER */
+#define FIRST_PROCESS 1U
+
 #define IOCTL_TIOCSTI 0x5412U
 #define IOCTL_TIOCLINUX 0x541cU
 
@@ -193,6 +197,45 @@ static void check_personality(Program *p, bool internet) {
         emit_return(p, SECCOMP_RET_ALLOW);
 }
 
+/* Who may be slowed down: neither the first process, which would be too late to end the others, nor the caller's process group,
+ * which the payload is in for the sake of job control and which 0 names beyond the PID namespace. All processes of the account are
+ * the first process, too. Priorities of single processes and of groups made inside are free. */
+static void check_priority(Program *p, uint32_t process) {
+        const uint32_t group = process + 1, user = process + 2;
+        unsigned s;
+
+        load_argument(p, 0);
+        return_if_equal(p, user, action_error(EPERM));
+        s = section_begin(p, process);
+        load_argument(p, 1);
+        return_if_equal(p, FIRST_PROCESS, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+        section_end(p, s);
+        s = section_begin(p, group);
+        load_argument(p, 1);
+        return_if_equal(p, 0, action_error(EPERM));
+        section_end(p, s);
+        emit_return(p, SECCOMP_RET_ALLOW);
+}
+
+static void check_setpriority(Program *p, bool internet) {
+        (void) internet;
+        check_priority(p, PRIORITY_PROCESS);
+}
+
+static void check_ioprio_set(Program *p, bool internet) {
+        (void) internet;
+        check_priority(p, IO_PRIORITY_PROCESS);
+}
+
+/* The same for the calls that name a process by their first argument. */
+static void check_process(Program *p, bool internet) {
+        (void) internet;
+        load_argument(p, 0);
+        return_if_equal(p, FIRST_PROCESS, action_error(EPERM));
+        emit_return(p, SECCOMP_RET_ALLOW);
+}
+
 static void emit_checks(Program *p, uint32_t arch, bool internet) {
         static const struct {
                 const char *name;
@@ -200,6 +243,9 @@ static void emit_checks(Program *p, uint32_t arch, bool internet) {
         } checks[] = {
                 {"socket", check_socket},   {"socketpair", check_socketpair}, {"socketcall", check_socketcall},
                 {"clone", check_clone},     {"ioctl", check_ioctl},           {"personality", check_personality},
+                {"setpriority", check_setpriority}, {"ioprio_set", check_ioprio_set},
+                {"sched_setscheduler", check_process}, {"sched_setparam", check_process}, {"sched_setattr", check_process},
+                {"sched_setaffinity", check_process}, {"prlimit64", check_process},
         };
 
         for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
@@ -255,6 +301,35 @@ static void emit_architecture(Program *p, uint32_t arch, bool internet) {
         section_end(p, s);
 }
 
+static void print_code(const Program *p, const char *name) {
+        printf("static const struct sock_filter %s[] = {\n", name);
+        for (unsigned i = 0; i < p->size; i++)
+                printf("        {0x%02x, %u, %u, 0x%08x},\n", p->code[i].code, p->code[i].jt, p->code[i].jf, p->code[i].k);
+        printf("};\n");
+}
+
+/* A filter beside the other for kernels whose Landlock does not scope signals: kill(0, …) would reach the caller's own process
+ * group. All else is the other filter's business. */
+static void print_group_program(const Architecture *a) {
+        const uint32_t tokens[] = {a->token, a->compat};
+        static Program p;
+
+        p.size = 0;
+        emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+        for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]) && tokens[i]; i++) {
+                unsigned s = section_begin(&p, tokens[i]);
+                load_number(&p);
+                unsigned kill = section_begin(&p, (uint32_t) number(tokens[i], "kill"));
+                load_argument(&p, 0);
+                return_if_equal(&p, 0, action_error(EPERM));
+                section_end(&p, kill);
+                emit_return(&p, SECCOMP_RET_ALLOW);
+                section_end(&p, s);
+        }
+        emit_return(&p, SECCOMP_RET_ALLOW);
+        print_code(&p, "seccomp_program_no_group_signals");
+}
+
 static void print_program(const Architecture *a, const char *name, bool internet) {
         static Program p;
 
@@ -264,11 +339,7 @@ static void print_program(const Architecture *a, const char *name, bool internet
         if (a->compat)
                 emit_architecture(&p, a->compat, internet);
         emit_return(&p, SECCOMP_RET_KILL_PROCESS);
-
-        printf("static const struct sock_filter %s[] = {\n", name);
-        for (unsigned i = 0; i < p.size; i++)
-                printf("        {0x%02x, %u, %u, 0x%08x},\n", p.code[i].code, p.code[i].jt, p.code[i].jf, p.code[i].k);
-        printf("};\n");
+        print_code(&p, name);
 }
 
 int main(int argc, char *argv[]) {
@@ -277,6 +348,7 @@ int main(int argc, char *argv[]) {
                         printf("/* Generated by seccomp-generate for %s. */\n#include <linux/filter.h>\n", argv[1]);
                         print_program(&architectures[i], "seccomp_program_internet", true);
                         print_program(&architectures[i], "seccomp_program_no_internet", false);
+                        print_group_program(&architectures[i]);
                         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
                 }
         die("unknown architecture", argc == 2 ? argv[1] : "none given");

@@ -7,5 +7,6 @@
 bool seccomp_available(void);
 
 /* Loads the filter that was generated at build time; without `internet` it refuses internet sockets too, for want of a
- * network namespace. no_new_privs must be set. */
-int seccomp_load(bool internet, Failure *f);
+ * network namespace, and without `group_signals` signals to the own process group, which reach the caller's where Landlock does
+ * not scope them. no_new_privs must be set. */
+int seccomp_load(bool internet, bool group_signals, Failure *f);

@@ -89,6 +89,17 @@ static int print_network(const Policy *p, FILE *f) {
         return 0;
 }
 
+/* In whole; a project in it is no grant of the home. */
+static bool real_home_granted(const Policy *p) {
+        ResolvedPath home = {};
+
+        if (streq(p->account.home, "/") || path_resolve(p->account.home, &home) < 0)
+                return false;
+        bool granted = policy_rights_at(p, home.real);
+        resolved_path_done(&home);
+        return granted;
+}
+
 int show_policy(const Policy *p, FILE *f) {
         _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
         int r = rules ? 0 : -ENOMEM;
@@ -112,7 +123,7 @@ int show_policy(const Policy *p, FILE *f) {
         print_limit(f, "shm_bytes", p->limits.shm_bytes, " }\n");
         if (r >= 0)
                 r = print_escaped(f, "home: ", p->home, "\n");
-        fputs("  (private; the real home is not granted)\nenvironment:\n", f);
+        fprintf(f, "  (private; the real home is %sgranted)\nenvironment:\n", real_home_granted(p) ? "" : "not ");
         for (size_t i = 0; i < p->n_variables && r >= 0; i++) {
                 fprintf(f, "  %s=", p->variables[i].name);
                 r = print_escaped(f, "", p->variables[i].value, "");

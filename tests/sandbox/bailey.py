@@ -35,6 +35,8 @@ class World:
         # The build may lie where an ordinary account cannot go.
         self.bailey = os.path.join(self.root, "bailey")
         shutil.copy(bailey, self.bailey)
+        self.without = os.path.join(self.root, "without")
+        shutil.copy(sys.argv[2], self.without)
         for name in ("W", "real", "data", "config"):
             self.mkdir(name)
         self.work = self.path("W")
@@ -82,12 +84,14 @@ class World:
         os.symlink(text, path)
         return self.own(path)
 
-    def call(self, *args, cwd=None, environment=None, root=False, **more):
+    def call(self, *args, cwd=None, environment=None, root=False, lacking=None, **more):
+        """lacking: what the kernel does not have, as tests/sandbox/without.c takes it."""
+        wrapper = [self.without, lacking, "--"] if lacking else []
         account = {} if root or not self.as_root else {"user": self.uid, "group": self.gid, "extra_groups": []}
         more.setdefault("stdin", subprocess.DEVNULL)
         if "input" in more:
             del more["stdin"]
-        return Run(subprocess.run([self.bailey, *args], cwd=cwd or self.work, env=environment or self.environment,
+        return Run(subprocess.run([*wrapper, self.bailey, *args], cwd=cwd or self.work, env=environment or self.environment,
                                   capture_output=True, encoding="utf-8", errors="surrogateescape", timeout=50, **account, **more))
 
     def policy(self, text, name="W/policy.toml"):

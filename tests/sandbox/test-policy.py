@@ -128,6 +128,51 @@ def renamed_parent(w):
     check(w.read("W/conf/key") == "SECRET\n", "the host's file")
 
 
+def rebuilt_parent(w):
+    """Nobody can put another directory in the place of one that holds something protected: the host would find the new one."""
+    w.mkdir("W/.git/hooks")
+    w.mkdir("W/a/b/c")
+    w.write("W/a/b/c/kept", "kept\n")
+    w.mkdir("W/a/ro/only")
+    r = w.run('[filesystem]\nwrite = ["."]\ndeny = [".git/hooks"]\nread_only = ["a/b/c/kept"]\nread = ["a/ro/only"]\n',
+              TRY + "for d in .git a a/b a/b/c a/ro; do try mv $d away; try rmdir $d; done; try mkdir .git/hooks; try put .git/hooks/post-checkout;"
+              "try put a/ro/only/x; try put .git/config; try mv .git/config .git/renamed; try mv .git/renamed a/b/moved; try cat a/b/moved")
+    said(r, *["no"] * 10, "no", "no", "no", "yes", "yes", "yes", "yes")
+    check(os.listdir(w.path("W/.git/hooks")) == [] and w.read("W/a/b/c/kept") == "kept\n", "the host's files")
+    check(w.read("W/a/b/moved") == "x\n" and not os.path.exists(w.path("W/.git/config")), "what is not protected moves")
+
+
+def moved_aside(w):
+    """What a session moves away while others start comes back protected, or they do not start."""
+    for name in ("W/conf", "W/deep/conf"):
+        w.mkdir(name)
+        w.write(name + "/key", "SECRET\n")
+    w.policy('[filesystem]\nwrite = ["."]\ndeny = ["conf", "deep/conf"]\n')
+    stop, troubles = threading.Event(), []
+
+    def flip():
+        try:
+            while not stop.is_set():
+                for name in ("W/conf", "W/deep"):
+                    os.rename(w.path(name), w.path("aside"))
+                    os.rename(w.path("aside"), w.path(name))
+        except OSError as e:
+            troubles.append(e)
+
+    flipper = threading.Thread(target=flip)
+    flipper.start()
+    try:
+        for _ in range(60):
+            # The shell is given the time in which what was away is back.
+            r = w.call("run", "--config", "policy.toml", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do cat conf/key deep/conf/key; done")
+            # Absent already when the policy was read is told; there is then nothing to protect.
+            check("SECRET" not in r.out or "there is nothing to protect" in r.err, r)
+    finally:
+        stop.set()
+        flipper.join()
+    check(not troubles, troubles)
+
+
 def relative_rule(w):
     r = w.run('[filesystem]\ndeny = [".."]\nwrite = ["."]\n', "pwd")
     check(r.status == NOT_RUN and "leaves the file's directory" in r.err, r)
@@ -279,6 +324,15 @@ def home_chosen(w):
         os.unlink(w.path("W/home/made"))
 
 
+def home_refused(w):
+    """What no policy grants is no home either: everything in a home is writable."""
+    for home in ("/run", "/etc", w.root, w.path("data"), w.path("config/bailey")):
+        r = w.run(f'home = "{home}"\n', "ls -A ~")
+        check(r.status == NOT_RUN and r.out == "" and f"The home {home} cannot be where" in r.err, r)
+        r = w.run(None, "ls -A ~", "--home", home)
+        check(r.status == NOT_RUN and r.out == "" and f"The home {home} cannot be where" in r.err, r)
+
+
 def real_home_path(w):
     """HOME may be the real home's path: the private home stands there, with what is granted below it."""
     w.mkdir("real/proj")
@@ -298,7 +352,10 @@ def other_state(w):
                TRY + f"try cat {home}; try ls {w.path('data/bailey')}; try put {w.path('W/policy.toml')}; try put {w.path('W/x')};"
                f"try rm {w.path('W/policy.toml')}; touch ~/y; echo $?")
     said(r, "no", "no", "no", "yes", "no", "0")
-    check("policy.toml lies below" in r.err, r)
+    r = w.call("run", "--config", w.policy(f'[filesystem]\nwrite = ["{w.root}"]\n'), "sh", "-c",
+               TRY + f"cd {w.root}; try mv W away; try mv data away; try mv config away; try mkdir W; touch there", cwd=w.root)
+    said(r, "no", "no", "no", "no")
+    check(os.path.exists(w.path("there")) and os.path.exists(w.path("W/policy.toml")), "the host's directories")
 
 
 def shown_gaps(w):
@@ -322,6 +379,19 @@ def closing_lines(w):
     r = w.run(None, "kill -TERM $$", "--json")
     closing = json.loads(r.err)
     check(r.status == 143 and closing["status"] == 143 and "egress denied" in closing["enforced"], r)
+
+
+def closing_without_namespaces(w):
+    """A socket of the host can be connected to then: nothing may be said that this makes untrue."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(w.path("W/socket"))
+        w.own(w.path("W/socket"))
+        server.listen()
+        r = w.call("run", "/usr/bin/python3", "-c", "import socket; socket.socket(socket.AF_UNIX).connect('socket'); print('in')",
+                   lacking="clone3:EPERM")
+    said(r, "in")
+    check("internet sockets denied\n" in r.err and "egress denied" not in r.err, r)
+    check(r.err.count("sockets at paths can be connected to") == 2, r)
 
 
 def survivors(w):
@@ -390,6 +460,8 @@ main([
     ("C018: a directory swapped for a link during the start is never followed", swapped_link),
     ("C019 Q025: the working directory exists inside and leads nowhere", working_directory),
     ("C020: a denied directory cannot be renamed away", renamed_parent),
+    ("C020 C109: directories above something protected stay where they are", rebuilt_parent),
+    ("C020: what was moved aside during the set-up is not left bare", moved_aside),
     ("C023: a rule above the working directory leaves it in place", relative_rule),
     ("C025: one, two, three and three hundred denied files", many_denied),
     ("C027: odd names are granted whole and shown escaped", odd_names),
@@ -403,10 +475,12 @@ main([
     ("Q025 Q009 T010: /tmp and home are private, relative paths work, nothing else is there", private_places),
     ("tmp_size and shm_size bound the private places", sizes),
     ("home and --home replace the private home", home_chosen),
+    ("C109 C014: what can never be granted cannot be the home", home_refused),
     ("Q025: the private home at the real home's path", real_home_path),
     ("C109 C014: other homes and the file in force are out of reach", other_state),
     ("T019: limits that are not applied are told, and refused under --strict", shown_gaps),
     ("the closing line says what was enforced; --quiet and --json", closing_lines),
+    ("the closing line without namespaces claims no egress denied", closing_without_namespaces),
     ("C051: processes that outlive the command are ended and told", survivors),
     ("N026 N027 S121: a brokered run has one way out, says so inside and in the closing line", brokered),
     ("C110: a policy changed during the run changes nothing", late_policy),

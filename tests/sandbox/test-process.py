@@ -14,7 +14,7 @@ import subprocess
 import termios
 import time
 
-from sandbox import check, main
+from sandbox import REFUSED, check, main
 
 TRAP = ('trap "echo got; exit 7" TERM INT HUP USR1; echo ready; i=0; '
         'while [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done; exit 9')
@@ -339,6 +339,51 @@ def closed_standard(world):
     os.unlink(f"{world.work}/fds")
 
 
+def directory_standard(world):
+    """A directory of the old root is a way back to it: past covers, and to sockets that Landlock does not hold."""
+    for flags, number in ((os.O_RDONLY, 0), (os.O_RDONLY, 2), (os.O_PATH, 0), (os.O_PATH, 1)):
+        fd = os.open("/", flags | os.O_DIRECTORY)
+        more = {("stdin", "stdout", "stderr")[number]: fd}
+        p = world.popen(["/bin/sh", "-c", f"touch {world.work}/ran"], **more)
+        r = world.finish(p)
+        os.close(fd)
+        check(r.status == REFUSED and not os.path.exists(f"{world.work}/ran"), r)
+        # Where that is standard error nothing can be told.
+        check(number == 2 or f"descriptor {number} is a " in r.err, r)
+
+
+def caller_group(world):
+    """For job control the command is in its caller's process group, and 0 names that across the PID namespace."""
+    for without in ([], ["landlock_create_ruleset:ENOSYS"]):
+        command, _ = world.command(["/bin/sh", "-c", "renice -n 7 -g 0; kill -KILL 0; echo after"], without=without)
+        script = 'sleep 100 & "$@"; kill -0 $! && nice && echo alive; kill $!'
+        p = subprocess.Popen(["/bin/sh", "-c", script, "sh", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             cwd=world.root, start_new_session=True, **world.account)
+        out, err = p.communicate(timeout=20)
+        expected = ["0", "alive"] if not without else ["after", "0", "alive"]  # where Landlock scopes it, it ends its own
+        check(out.splitlines() == expected, without, out, err)
+
+
+def first_process_slowed(world):
+    """It ends what outlives the command, and is the same account's: starved it would let the rest live on."""
+    script = ("import os\n"
+              "def attempt(f, *a):\n"
+              "    try: f(*a); print('yes')\n"
+              "    except PermissionError: print('no')\n"
+              "import resource\n"
+              "attempt(os.sched_setscheduler, 1, os.SCHED_IDLE, os.sched_param(0))\n"
+              "attempt(os.setpriority, os.PRIO_PROCESS, 1, 19)\n"
+              "attempt(os.setpriority, os.PRIO_USER, 0, 19)\n"
+              "attempt(os.sched_setaffinity, 1, os.sched_getaffinity(0))\n"
+              "attempt(resource.prlimit, 1, resource.RLIMIT_CPU, (0, 0))\n"
+              "attempt(os.setpriority, os.PRIO_PROCESS, 0, 1)\n"
+              "attempt(os.sched_setscheduler, 0, os.SCHED_IDLE, os.sched_param(0))\n"
+              "attempt(resource.prlimit, 0, resource.RLIMIT_NOFILE, (64, 64))\n"
+              "print(open('/proc/1/stat').read().rpartition(')')[2].split()[16])\n")
+    r = world.run(["/usr/bin/python3", "-c", script])
+    check(r.out.split() == ["no"] * 5 + ["yes"] * 3 + ["0"], r)
+
+
 def first_process(world):
     """PID 1 shows nothing of the caller, to whom it may be the same account."""
     environment = dict(os.environ, BAILEY_TEST_MARKER="marker-in-environment")
@@ -486,6 +531,9 @@ main([
     ("C054: job control in it", console_job_control),
     ("C056: no descriptor but 0, 1, 2", descriptors),
     ("C056: standard descriptors that are closed", closed_standard),
+    ("C050 C052: the first process cannot be slowed down", first_process_slowed),
+    ("T014: the caller's process group can be neither killed nor slowed down", caller_group),
+    ("C019 C056: a directory as a standard descriptor is refused", directory_standard),
     ("C060 T011: only its own processes, nothing of the machine", proc_inside),
     ("T020 C060 C063: PID 1 cannot be looked into", first_process),
     ("T020 C058: the caller's arguments and environment are wiped", wiped_memory),

@@ -4,6 +4,7 @@
 #include "bailey/environment.h"
 #include "bailey/guard.h"
 #include "bailey/policy-file.h"
+#include "bailey/show.h"
 #include "policy-fixture.h"
 
 #define RW (RIGHT_READ | RIGHT_WRITE)
@@ -235,12 +236,48 @@ static void test_fixed(void) {
                 {"[filesystem]\nexecute = [\"/dev/null\"]\n", "cannot be executed"},
                 {"home = \"/\"\n", "cannot be"},
                 {"home = \"real\"\n", "the real home"},
+                {"home = \".\"\n", "the real home or hold it"},
+                {"home = \"/run\"\n", "cannot be where /run/dbus is"},
+                {"home = \"/run/user/1000/x\"\n", "cannot be where /run/user is"},
+                {"home = \"/etc\"\n", "cannot be where /etc/shadow is"},
+                {"home = \"data\"\n", "data/bailey is"},
+                {"home = \"config/bailey/x\"\n", "config/bailey is"},
+                {"home = \"kept\"\n[env]\nset = {HOME = \"/elsewhere\"}\n[filesystem]\ndeny = [\"kept/secret\"]\n", "kept/secret is"},
+                {"home = \"kept\"\n[env]\nset = {HOME = \"/elsewhere\"}\n[filesystem]\nread_only = [\"kept/secret\"]\n", "kept/secret is"},
                 {"[env]\nset = { HOME = \"x\" }\n", "not an absolute path"},
         };
 
+        make_directory("kept/secret");
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 CHECK(!resolve(table[i].text));
                 CHECK(listed(findings.errors, table[i].error));
+        }
+        /* Where the home shows at its own place, what is protected in it is. */
+        _cleanup_(policy_freep) Policy *p = resolve("home = \"kept\"\n[filesystem]\ndeny = [\"kept/secret\"]\n");
+        CHECK(p);
+}
+
+static void test_shown_home(void) {
+        static const struct {
+                const char *text, *line;
+        } table[] = {
+                {NULL, "(private; the real home is not granted)"},
+                {"[filesystem]\nwrite = [\"real/project\"]\n", "(private; the real home is not granted)"},
+                {"[filesystem]\nread = [\"real\"]\n", "(private; the real home is granted)"},
+                {"[filesystem]\nwrite = [\".\"]\n", "(private; the real home is granted)"},
+                {"[filesystem]\nwrite = [\".\"]\ndeny = [\"real\"]\n", "(private; the real home is not granted)"},
+        };
+
+        make_directory("real/project");
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_(policy_freep) Policy *p = resolve(table[i].text);
+                char *text = NULL;
+                size_t size;
+                FILE *f = open_memstream(&text, &size);
+
+                CHECK(p && f && show_policy(p, f) == 0 && fclose(f) == 0);
+                CHECK(strstr(text, table[i].line));
+                free(text);
         }
 }
 
@@ -391,6 +428,7 @@ int main(void) {
         RUN(test_bundle_link, "C017: a file named over a link is granted where it really is");
         RUN(test_state, "C014 C109: bailey's own state and configuration can never be writable");
         RUN(test_fixed, "C064 C028: sockets of daemons, password hashes, /proc, /sys and /dev are no policy's to give");
+        RUN(test_shown_home, "Q007: the real home is called granted when it is");
         RUN(test_missing, "C013 C029: what does not exist is a warning");
         RUN(test_unreadable_file, "a policy file that cannot be read is an error");
         RUN(test_breadth, "C024: a grant of the real home is warned about");

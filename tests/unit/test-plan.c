@@ -242,6 +242,32 @@ static void test_changed(void) {
         policy_free(p);
 }
 
+/* Directories between a writable one and something protected are mounts of their own, in order, with the rights around them. */
+static void test_anchors(void) {
+        static const char *const anchors[] = {"A", "A/a", "A/a/b", "A/a/b/c", "A/a/r", "A/x/y/z"};
+        static const char *const others[] = {"A/a/secret", "A/a/b/bin", "A/free", "A/x", "A/a/none"};
+        make_directory("A/a/secret");
+        make_directory("A/a/b/bin");
+        make_directory("A/a/b/c/d");
+        make_directory("A/a/r/s");
+        make_directory("A/x/y/z/q");
+        make_directory("A/free");
+        _cleanup_(plan_freep) Plan *plan = plan_of("[filesystem]\nwrite = [\"A\", \"A/x/y\", \"A/free\"]\nexecute = [\"A/a/b/bin\"]\n"
+                                                   "read = [\"A/a/r/s\"]\nread_only = [\"A/a/b/c/d\"]\n"
+                                                   "deny = [\"A/a/secret\", \"A/x\", \"A/x/y/z/q\", \"A/a/none/there\"]\n");
+        check_order(plan);
+        for (size_t i = 0; i < ELEMENTSOF(anchors); i++) {
+                const PlanStep *s = step_at(plan, STEP_BIND, at(anchors[i]));
+                CHECK(s && s->flags == STEP_WRITABLE && s->inode);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(others); i++) {
+                const PlanStep *s = step_at(plan, STEP_BIND, at(others[i]));
+                CHECK(!s || !(s->flags & STEP_WRITABLE));
+        }
+        CHECK(step_at(plan, STEP_COVER, at("A/a/secret"))->inode && step_at(plan, STEP_COVER, at("A/x/y/z/q"))->inode);
+        CHECK(step_at(plan, STEP_TMPFS, at("A/x"))->inode && step_at(plan, STEP_READ_ONLY, at("A/a/b/c/d"))->inode);
+}
+
 static void test_policy_file(void) {
         _cleanup_(plan_freep) Plan *plan = plan_of("[filesystem]\nwrite = [\".\"]\n");
         CHECK(step_at(plan, STEP_READ_ONLY, at("p.toml")));
@@ -259,6 +285,7 @@ int main(void) {
         RUN(test_deterministic, "a plan is the same every time");
         RUN(test_nested, "C010 C020: a deny is covered, an island read-only, a deeper grant mounted on top");
         RUN(test_grant_in_deny, "C030: a grant inside a denied directory stands in an unreadable place");
+        RUN(test_anchors, "C020: directories above something protected are mounts");
         RUN(test_unneeded, "what is shown already needs no step, what is not shown no cover");
         RUN(test_root, "C028: a grant of / leaves /dev, /proc, /sys and /tmp bailey's own");
         RUN(test_many_denies, "C025: three hundred denied files are three hundred covers");

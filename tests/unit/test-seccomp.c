@@ -82,6 +82,7 @@ static int compat(uint32_t nr, uint64_t a0, uint64_t a1, uint64_t a2) {
 }
 
 enum { X64_SOCKET = 41, X64_SOCKETPAIR = 53, X64_CLONE = 56, X64_IOCTL = 16, X64_PERSONALITY = 135 };
+enum { X64_KILL = 62, X64_SETPRIORITY = 141, X64_IOPRIO_SET = 251, X32_KILL = 37, X32_SETPRIORITY = 97, X32_IOPRIO_SET = 289 };
 enum { X32_SOCKET = 359, X32_SOCKETPAIR = 360, X32_CLONE = 120, X32_IOCTL = 54, X32_PERSONALITY = 136, X32_SOCKETCALL = 102 };
 
 static const Case refused[] = {
@@ -115,6 +116,13 @@ static const Case conditional[] = {
         {"socket", X64_SOCKET, X32_SOCKET, 0},   {"socketpair", X64_SOCKETPAIR, X32_SOCKETPAIR, 0},
         {"clone", X64_CLONE, X32_CLONE, 0},      {"ioctl", X64_IOCTL, X32_IOCTL, 0},
         {"socketcall", -1, X32_SOCKETCALL, 0},   {"personality", X64_PERSONALITY, X32_PERSONALITY, 0},
+        {"setpriority", X64_SETPRIORITY, X32_SETPRIORITY, 0}, {"ioprio_set", X64_IOPRIO_SET, X32_IOPRIO_SET, 0},
+};
+
+/* Refused when the first argument is the first process. */
+static const Case of_process[] = {
+        {"sched_setscheduler", 144, 156, 0}, {"sched_setparam", 142, 154, 0}, {"sched_setattr", 314, 351, 0},
+        {"sched_setaffinity", 203, 241, 0}, {"prlimit64", 302, 340, 0},
 };
 
 static void test_refused(void) {
@@ -193,6 +201,55 @@ static void test_clone(void) {
         CHECK_INT(native(X64_CLONE, CLONE_VM | CLONE_VFORK | 17, 0, 0), ALLOWED);
         CHECK_INT(native(X64_CLONE, CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID | 17, 0, 0), ALLOWED);
         CHECK_INT(compat(X32_CLONE, 17, 0, 0), ALLOWED);
+}
+
+static int ask_group(uint32_t arch, uint32_t nr, uint64_t a0) {
+        struct seccomp_data data = {.nr = (int) nr, .arch = arch, .args = {a0, 9}};
+        return execute(seccomp_program_no_group_signals, ELEMENTSOF(seccomp_program_no_group_signals), &data);
+}
+
+/* 0 names the caller's process group, which is no other than that of bailey's own caller. */
+static void test_group(void) {
+        static const uint64_t zeros[] = {0, HIGH};
+
+        for (size_t i = 0; i < ELEMENTSOF(zeros); i++) {
+                CHECK_INT(native(X64_SETPRIORITY, 1, zeros[i], 19), EPERM);
+                CHECK_INT(compat(X32_SETPRIORITY, 1, zeros[i], 19), EPERM);
+                CHECK_INT(native(X64_IOPRIO_SET, 2, zeros[i], 0), EPERM);
+                CHECK_INT(compat(X32_IOPRIO_SET, 2, zeros[i], 0), EPERM);
+                CHECK_INT(ask_group(AUDIT_ARCH_X86_64, X64_KILL, zeros[i]), EPERM);
+                CHECK_INT(ask_group(AUDIT_ARCH_I386, X32_KILL, zeros[i]), EPERM);
+        }
+        CHECK_INT(native(X64_SETPRIORITY, HIGH | 1, 0, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 0, 0, 19), ALLOWED);
+        CHECK_INT(native(X64_SETPRIORITY, 1, 7, 19), ALLOWED);
+        CHECK_INT(native(X64_IOPRIO_SET, 1, 0, 0), ALLOWED);
+        CHECK_INT(native(X64_KILL, 0, 9, 0), ALLOWED);
+        CHECK_INT(ask_group(AUDIT_ARCH_X86_64, X64_KILL, 7), ALLOWED);
+        CHECK_INT(ask_group(AUDIT_ARCH_X86_64, X64_KILL, (uint64_t) -1), ALLOWED);
+        CHECK_INT(ask_group(AUDIT_ARCH_X86_64, X32_KILL, 0), ALLOWED);
+        CHECK_INT(ask_group(AUDIT_ARCH_AARCH64, X64_KILL, 0), ALLOWED); /* the other filter kills it */
+}
+
+/* Who slows the first process down lives on after the command's end. */
+static void test_first_process(void) {
+        for (size_t i = 0; i < ELEMENTSOF(of_process); i++) {
+                uint32_t nr = (uint32_t) of_process[i].x86_64, nr32 = (uint32_t) of_process[i].i386;
+                CHECK_INT(native(nr, 1, 0, 0), EPERM);
+                CHECK_INT(native(nr, HIGH | 1, 0, 0), EPERM);
+                CHECK_INT(compat(nr32, 1, 0, 0), EPERM);
+                CHECK_INT(native(nr, 2, 0, 0), ALLOWED);
+                CHECK_INT(native(nr, 0, 1, 1), ALLOWED);
+                CHECK_INT(compat(nr32, 2, 0, 0), ALLOWED);
+        }
+        CHECK_INT(native(X64_SETPRIORITY, 0, 1, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 2, 0, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 2, 1000, 19), EPERM);
+        CHECK_INT(compat(X32_SETPRIORITY, 0, 1, 19), EPERM);
+        CHECK_INT(native(X64_SETPRIORITY, 0, 2, 19), ALLOWED);
+        CHECK_INT(native(X64_IOPRIO_SET, 1, 1, 0), EPERM);
+        CHECK_INT(native(X64_IOPRIO_SET, 3, 0, 0), EPERM);
+        CHECK_INT(native(X64_IOPRIO_SET, 1, 2, 0), ALLOWED);
 }
 
 static void test_ioctl(void) {
@@ -274,6 +331,8 @@ int main(void) {
         RUN(test_x32, "C035: x32's numbers do not exist");
         RUN(test_architectures, "C035: a foreign architecture is killed");
         RUN(test_clone, "C038 T017: clone with any namespace flag, high bits or not");
+        RUN(test_first_process, "C050: the first process cannot be slowed down");
+        RUN(test_group, "T014: the caller's process group is out of reach");
         RUN(test_ioctl, "C038 C039: TIOCSTI and TIOCLINUX, high bits or not");
         RUN(test_personality, "C038: personality by an allowlist");
         RUN(test_families, "C038 T015: socket families, with and without internet");
