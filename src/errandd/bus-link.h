@@ -30,6 +30,7 @@ struct BusLink {
         sd_bus *connection;
         uid_t uid;
         bool subscribed;
+        bool connected; /* it has just authenticated */
         bool dead;      /* gone: to be freed outside of its own callbacks */
         bool throttled; /* it does not read: nothing of it is read until it does */
         sd_event_source *throttle;
@@ -65,6 +66,7 @@ Session *bus_link_find(BusLink *l, const char *id);
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
 
 void bus_link_close(BusLink *l);
+void bus_link_connected(BusLink *l);
 /* Looks after a link that queues more than it takes. */
 void bus_link_watch_queue(BusLink *l);
 /* A call with a large answer, while answers are still to be taken: true, it comes through again when they are. */

@@ -247,7 +247,11 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Held *answer;
         int r;
 
-        /* libsystemd makes this one itself and refuses it from outside. */
+        /* libsystemd makes these itself and refuses them from outside. */
+        if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Connected") > 0) {
+                bus_link_connected(l);
+                return 1;
+        }
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
                 bus_link_close(l);
                 return 1;

@@ -87,7 +87,7 @@ static void test_unlisted(void) {
         begin();
         check_call(owner, BUS_ROOT, BUS_MANAGER_INTERFACE, "Shutdown", "NotPermitted");
         check_call(owner, A1, BUS_SESSION_INTERFACE, "start", "NotPermitted");
-        check_call(owner, BUS_ROOT, "org.freedesktop.DBus", "Hello", "NotPermitted");
+        check_call(owner, BUS_ROOT, "org.freedesktop.DBus", "ListNames", "NotPermitted");
         check_call(owner, BUS_ROOT, "org.freedesktop.DBus.Debug.Stats", "GetStats", "NotPermitted");
         check_call(owner, BUS_ROOT, PROPERTIES, "GetSome", "NotPermitted");
         check_call(owner, BUS_ROOT, NULL, "Reload", "InvalidArgument");

@@ -247,6 +247,61 @@ static void test_large(void) {
         end();
 }
 
+static size_t put_field(char *data, size_t at, char code, char type, const char *value) {
+        uint32_t n = (uint32_t) strlen(value);
+
+        at = (at + 7) / 8 * 8;
+        data[at] = code;
+        data[at + 1] = 1;
+        data[at + 2] = type;
+        memcpy(data + at + 4, &n, 4);
+        memcpy(data + at + 8, value, n + 1);
+        return at + 8 + n + 1;
+}
+
+/* A client that does not wait: authentication and its first calls in one write. */
+static void check_one_write(uint32_t n_calls) {
+        static const char auth[] = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
+        char data[1024] = {}, answer[1024];
+        size_t size = sizeof(auth) - 1, heard = 0;
+        int pair[2];
+
+        begin();
+        memcpy(data, auth, size);
+        for (uint32_t serial = 1; serial <= n_calls; serial++) {
+                char call_data[256] = {'l', SD_BUS_MESSAGE_METHOD_CALL, 0, 1};
+                uint32_t fields;
+                size_t end;
+
+                memcpy(call_data + 8, &serial, 4);
+                end = put_field(call_data, 16, 1, 'o', serial == 1 ? "/org/freedesktop/DBus" : BUS_ROOT);
+                end = put_field(call_data, end, 2, 's', serial == 1 ? "org.freedesktop.DBus" : "org.freedesktop.DBus.Peer");
+                end = put_field(call_data, end, 3, 's', serial == 1 ? "Hello" : "Ping");
+                fields = (uint32_t) (end - 16);
+                memcpy(call_data + 12, &fields, 4);
+                end = (end + 7) / 8 * 8;
+                memcpy(data + size, call_data, end);
+                size += end;
+        }
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+        CHECK_INT(write(pair[1], data, size), (ssize_t) size);
+        CHECK_INT(bus_adopt(w.bus, pair[0], geteuid()), 0);
+        world_settle(&w);
+        for (ssize_t n; (n = recv(pair[1], answer + heard, sizeof(answer) - heard, MSG_DONTWAIT)) > 0;)
+                heard += (size_t) n;
+        /* Each answer names its call: field 5, a "u". */
+        for (char serial = 1; serial <= (char) n_calls; serial++)
+                CHECK(memmem(answer, heard, (char[]) {5, 1, 'u', 0, serial, 0, 0, 0}, 8));
+        close(pair[1]);
+        wait_connections(1);
+        end();
+}
+
+static void test_one_write(void) {
+        check_one_write(1); /* all of it is read with the authentication */
+        check_one_write(3);
+}
+
 static void test_connections(void) {
         static sd_bus *clients[BUS_CONNECTIONS_MAX];
         int pair[2];
@@ -352,6 +407,7 @@ int main(void) {
         RUN(test_flood, "ten thousand calls are answered, and others meanwhile");
         RUN(test_stuck, "C204: a client that sends and never reads costs nothing more, and can leave");
         RUN(test_large, "C204: large answers that are not read are bounded");
+        RUN(test_one_write, "authentication and the first calls in one write");
         RUN(test_connections, "connections are bounded");
         RUN(test_garbage, "C195: what is no D-Bus, or another's uid, is cut off");
         RUN(test_many_vanish, "C194: a thousand strangers that leave at once");
