@@ -42,6 +42,13 @@ static bool pause_for(Acceptor *a, int msec) {
         return atomic_load(&a->stopping);
 }
 
+/* The session made the listener and can still set its options, which those accepted inherit. With SO_LINGER close(2) waits for the
+ * other side, O_NONBLOCK or not: the loop would stand still for as long as the session likes. */
+static void forget_linger(int fd) {
+        static const struct linger off = {};
+        (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+}
+
 static void *acceptor_thread(void *userdata) {
         Acceptor *a = userdata;
 
@@ -52,6 +59,7 @@ static void *acceptor_thread(void *userdata) {
                         continue;
                 int fd = accept4(a->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
                 if (fd >= 0) {
+                        forget_linger(fd);
                         /* A full pipe makes this wait for the loop; a closed one means that it stops. */
                         ssize_t n;
                         do

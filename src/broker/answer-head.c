@@ -165,8 +165,9 @@ static int begin(Exchange *e, const Http1Head *head) {
         a->keep_usec = keep_time(head);
         size_t before = a->out.end;
         int r = put_head(e, head);
-        if (r == -ENOBUFS) {
+        if (r < 0)
                 a->out.end = before;
+        if (r == -ENOBUFS) {
                 no_answer(e, "the upstream's answer has a head that is too large");
                 return 1;
         }

@@ -19,7 +19,8 @@
 /* Descriptors kept for everything that is no connection: sockets, lookups, the spool, trust stores. */
 #define DESCRIPTORS_RESERVED 256U
 
-/* Client, upstream, and room for a pipe in flight in every second tunnel; a tunnel that gets none copies. */
+/* Client, upstream, and room for a pipe in flight in every second tunnel (a tunnel that gets none copies) or for a second attempt of
+ * a dial. */
 #define DESCRIPTORS_PER_CONNECTION 3U
 
 static size_t connections_max(void) {

@@ -12,6 +12,7 @@
 #include "broker/broker.h"
 #include "broker/control.h"
 #include "broker/grants.h"
+#include "broker/limits.h"
 #include "broker/refusals.h"
 #include "broker/resolve.h"
 #include "shared/message.h"
@@ -323,6 +324,8 @@ int control_new(Broker *b, int fd, uid_t uid, Control **ret) {
                         r = sd_event_add_io(b->event, &c->listener_io, fd, EPOLLIN, on_connection, c);
                 if (r >= 0)
                         r = sd_event_source_set_priority(c->listener_io, SD_EVENT_PRIORITY_IMPORTANT);
+                if (r >= 0)
+                        r = sd_event_source_set_ratelimit(c->listener_io, ACCEPTS_USEC, ACCEPTS_MAX);
         } else
                 r = connect_peer(c, fd);
         if (r < 0)

@@ -14,6 +14,10 @@
 /* RFC 8305, section 5: how long an attempt stays alone. */
 #define ATTEMPT_DELAY_USEC (250 * USEC_PER_MSEC)
 
+/* Attempts of one dial under way: with the client two of the descriptors that a connection is counted with, and the third. A name's
+ * owner chooses how many addresses it has, and how silent they are. */
+#define ATTEMPTS_MAX 2U
+
 /* Keeps a NAT's entry alive, and finds a peer that is gone. */
 #define KEEPALIVE_IDLE_SEC 60
 
@@ -172,6 +176,15 @@ static void arm_stagger(Dial *d) {
                                                   on_stagger, d);
 }
 
+/* The one that has had the most time gives its place up. */
+static void make_room(Dial *d) {
+        for (size_t i = 0; d->open >= ATTEMPTS_MAX && i < d->next; i++)
+                if (d->attempts[i].fd >= 0) {
+                        attempt_close(&d->attempts[i]);
+                        failed(d, &d->attempts[i], ETIMEDOUT);
+                }
+}
+
 /* Starts the next attempt, or ends the dial when there is none and none is under way. May free d. */
 static void proceed(Dial *d) {
         while (d->next < d->n) {
@@ -180,6 +193,7 @@ static void proceed(Dial *d) {
                 if (!allowed(d, &a->address))
                         continue;
                 d->dialled = true;
+                make_room(d);
                 int r = attempt_start(d, a);
                 if (r > 0) {
                         connected(d, a);

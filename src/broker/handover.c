@@ -166,6 +166,8 @@ int handover_new(Broker *b, int fd, Handover **ret) {
         int r = fd_nonblock(fd, true);
         if (r >= 0)
                 r = sd_event_add_io(b->event, &h->io, fd, EPOLLIN, on_connection, h);
+        if (r >= 0)
+                r = sd_event_source_set_ratelimit(h->io, ACCEPTS_USEC, ACCEPTS_MAX);
         if (r < 0) {
                 handover_free(h);
                 return r;

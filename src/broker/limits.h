@@ -26,6 +26,8 @@
 #define DRAIN_TIMEOUT_USEC (2 * USEC_PER_SEC)   /* after a last answer: until the client has seen it */
 #define DRAIN_MAX (256U * 1024U)
 #define HANDOVER_TIMEOUT_USEC (10 * USEC_PER_SEC) /* a session's first message comes at once */
+#define ACCEPTS_USEC USEC_PER_SEC     /* on control and session socket, this many in so much time: one that cannot be accepted for want */
+#define ACCEPTS_MAX 64U               /* of a descriptor stays readable, and must not keep the loop from what would free one */
 #define HANDOVERS_MAX 8U              /* connections to the session socket at once: one is enough */
 #define TOKEN_TRIES_MAX 3U            /* wrong tokens, then the session socket is closed for good */
 #define UPSTREAM_KEPT_MAX 8U          /* idle connections kept to a provider; an agent seldom has more calls at once */

@@ -75,6 +75,7 @@ static int next_piece(AnswerRelay *a, Slice *ret_piece) {
 /* Pieces, scrubbed, to `to`; returns the bytes written. Sets *ret_cut when the answer ends here, and is not whole. */
 static size_t gather(Exchange *e, char *to, size_t room, bool *ret_cut) {
         AnswerRelay *a = &e->answer;
+        bool too_large = false;
         size_t n = 0, spare = a->scrub ? scrub_bound(a->scrub, PIECE) : PIECE;
         Slice piece;
         int r = 0;
@@ -83,7 +84,7 @@ static size_t gather(Exchange *e, char *to, size_t room, bool *ret_cut) {
                 if (e->provider && piece.size > RESPONSE_MAX - a->raw) {
                         piece.size = (size_t) (RESPONSE_MAX - a->raw);
                         a->whole = false;
-                        *ret_cut = true;
+                        *ret_cut = too_large = true;
                         log_warning("session %s: provider %s: an answer was cut at 64 MiB", e->broker->setup->session, e->provider->id);
                 }
                 a->raw += piece.size;
@@ -104,7 +105,8 @@ static size_t gather(Exchange *e, char *to, size_t room, bool *ret_cut) {
                 *ret_cut = !a->whole;
         } else if (!a->whole && !*ret_cut && r == 0 && a->end != 0 && a->framing == HTTP1_BODY_CHUNKED && room - n >= 2 * spare)
                 *ret_cut = true; /* half a chunk line is left, and no more will come */
-        if (a->scrub && (a->whole || *ret_cut))
+        /* What is held may be most of the key, and it is this cut that parts it from the rest. */
+        if (a->scrub && (a->whole || *ret_cut) && !too_large)
                 n += scrub_finish(a->scrub, to + n);
         return n;
 }

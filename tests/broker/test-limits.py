@@ -3,9 +3,12 @@
 
 import os
 import resource
+import select
+import socket
+import struct
 
 import errand_world
-from errand_broker import Broker, Provider
+from errand_broker import Broker, Channel, Provider
 from errand_test import case, run
 from errand_upstream import Upstream
 
@@ -49,6 +52,52 @@ def idle(t):
         client.close()
     while broker.control.request("stats")["connections"] > 20:
         pass
+
+
+@case("C157 limits: a dial takes two descriptors at most, however many silent addresses a name has")
+def many_addresses(t):
+    broker = Broker(t).start(allow=["*"])
+    world.resolver.names["holes.test"] = [f"8.8.8.{i}" for i in range(1, 33)]
+    client = broker.connect()
+    client.send(f"CONNECT holes.test:443 HTTP/1.1\r\nHost: holes.test:443\r\n{broker.auth}\r\n")
+    most = 0
+    while not select.select([client.socket], [], [], 0.05)[0]:  # a look at a table, not an order of events
+        with open("/proc/net/tcp", encoding="ascii") as f:
+            most = max(most, sum(" 02 " in line for line in f))  # SYN_SENT
+    t.equal(client.head().status, 502, "status")
+    t.equal(most, 2, "attempts at once")
+
+
+@case("C157 limits: a supervisor that no descriptor is left for does not keep the loop from what would free one")
+def no_descriptor(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t, own_account=True).start(allow=["*"])  # whose limits may be set from here
+    client = broker.open_tunnel("api.example.com:443")[0]
+    most = resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, (8, most[1]))
+    waiting = Channel(broker.control_path)
+    client.close()
+    broker.wait_log("ended after")
+    resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, most)
+    t.contains(waiting.receive()["text"], "another supervisor", "the answer that came at last")
+
+
+@case("C157 limits: a session that has its listener linger does not stop the loop at close(2)")
+def linger(t):
+    Upstream(t, "9.9.9.9:443")
+    broker = Broker(t)
+    broker.setup({"p": Provider()}, allow=["api.example.com"])
+    broker.namespace = world.session()
+    listener = broker.namespace.listen("127.0.0.1", broker.port)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    t.equal(broker.hand_over(listener)["type"], "ready", "type of the answer")
+    client = broker.connect()
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.send(broker.route_request("p", f"/length/{32 << 20}"))
+    t.equal(client.head().status, 200, "status")
+    while broker.control.request("close")["type"] != "ok":  # with bytes unsent that nobody takes
+        pass
+    t.equal(broker.control.request("stats")["connections"], 0, "connections")
 
 
 @case("C157 limits: dials into a black hole and silent lookups hold nobody else up")

@@ -172,6 +172,20 @@ def early_end(t):
                 t.equal(answer.body, b"abc" + key[:4], f"body with {query}")
 
 
+@case("S227 S235: the cut at 64 MiB gives no part of a key that it falls into")
+def cut_within_key(t):
+    up, broker, key = begin(t)
+    body = b"x" * ((64 << 20) - len(key) + 1) + key + b"y" * 1000
+    up.raw("cut", OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunk(body) + b"0\r\n\r\n")
+    client = broker.connect()
+    client.send(broker.route_request("p", "/raw/cut"))
+    t.equal(client.head().status, 200, "status")
+    piece, last = client.chunk(), b""
+    while piece:
+        last, piece = (last + piece)[-len(key):], client.chunk()
+    t.equal((last, piece), (b"x" * len(key), None), "the end of what came")
+
+
 @case("C158: an answer until the close that comes without close_notify counts as cut, with it as whole")
 def close_delimited(t):
     up, broker, _ = begin(t)

@@ -107,7 +107,7 @@ class Provider:
 class Broker:
     """A broker process. Broker(t).start(allow=[…]) sets it up and hands a listener over."""
 
-    def __init__(self, t, session="s1", environment=None):
+    def __init__(self, t, session="s1", environment=None, own_account=False):
         self.t = t
         self.session = session
         self.directory = t.enter(errand_test.temporary_directory("errand-broker-"))
@@ -123,9 +123,9 @@ class Broker:
         self.port = 3128
         self.control = None
         self.killed = False
-        self._start(environment or {})
+        self._start(environment or {}, own_account)
 
-    def _start(self, environment):
+    def _start(self, environment, own_account):
         listeners = []
         for path in (self.control_path, self.session_path):
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
@@ -134,7 +134,7 @@ class Broker:
             s.listen(16)
             listeners.append(s)
         command = [errand_test.program("test-activate")]
-        if os.getuid() == 0:
+        if os.getuid() == 0 and not own_account:
             command += ["--user", str(BROKER_UID)]
         program = os.open(errand_test.program("errand-broker"), os.O_PATH | os.O_CLOEXEC)
         command += [f"control={listeners[0].fileno()}", f"session={listeners[1].fileno()}", "--", str(program), "errand-broker"]
