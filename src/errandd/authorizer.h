@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who may do what: the one question that the ways to run answer differently. */
+
+#include "errandd/action.h"
+
+typedef struct AuthorizeRequest {
+        uid_t uid;
+        const char *sender; /* the unique name on a message bus; NULL on a connection of its own */
+        Permission permission;
+        bool own;           /* the caller's own session, or none is meant */
+        bool interactive;   /* the caller allows a question to its user */
+        const char *session; /* for the question's text; NULL: none is meant */
+} AuthorizeRequest;
+
+typedef void (*AuthorizeDone)(bool allowed, void *userdata);
+
+typedef struct Authorizer Authorizer;
+struct Authorizer {
+        /* 1: yes; 0: no; -EINPROGRESS: done comes later, from the event loop, once, unless *ret_ticket is cancelled before. Any other
+         * error is a no. What the request points to is valid during the call alone. */
+        int (*check)(Authorizer *a, const AuthorizeRequest *request, AuthorizeDone done, void *userdata, void **ret_ticket);
+        void (*cancel)(Authorizer *a, void *ticket); /* NULL where nothing is ever in progress */
+        /* An operator may do what an owner may, and give what only an operator gives. Never asks anybody. */
+        bool (*operator)(Authorizer *a, uid_t uid);
+};
+
+/* User and embedded mode: the daemon's own account, and root which needs no leave, are owner and operator of everything; nobody else is
+ * anything. */
+Authorizer *authorizer_same_uid(void);
+
+/* The same as a check of a connection, before a byte of it is read. */
+bool authorizer_peer_allowed(uid_t uid);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a client of the bus can make the daemon hold. libsystemd bounds one message (128 MiB, 1024 fds), how many unread ones it keeps,
+ * and the time a client may take to authenticate. */
+
+#define BUS_CONNECTIONS_MAX 64U      /* a person's terminals and tools; each costs some 20 KiB */
+#define BUS_ARRIVALS_MAX 200U        /* connections a second: a client that connects in a loop cannot occupy the daemon */
+#define BUS_OPERATIONS_MAX 32U       /* calls of one connection that wait for a session: Start, Stop, Attach, Collect */
+#define BUS_HELD_MAX 32U             /* calls of one connection that wait for an authorization */
+#define BUS_QUEUED_MAX 256U          /* messages that a connection has not taken: above it no more of its calls are read */
+#define BUS_QUEUED_RESUME 128U
+#define BUS_QUEUED_LARGE_MAX 8U      /* above it answers of up to 1 MiB are refused: 8 + 256 small ones are some 10 MiB */
+#define BUS_QUEUED_SIGNALS_MAX 1024U /* above it a subscriber is dropped; signals have some hundred bytes */
+
+#define BUS_OPTIONS_MAX 32U              /* entries of an a{sv}; no method knows as many */
+#define BUS_TEXT_MAX 4096U               /* one string: a path is the longest of them (PATH_MAX) */
+#define BUS_COMMAND_MAX 1024U            /* arguments */
+#define BUS_COMMAND_SIZE_MAX (32U * 1024U) /* bytes of all: they travel to the launcher in one message of 64 KiB */
+#define BUS_ENVIRONMENT_MAX 256U
+#define BUS_ENVIRONMENT_SIZE_MAX (64U * 1024U)
+#define BUS_ALLOW_MAX 256U
+#define BUS_ALLOW_SIZE_MAX (BUS_ALLOW_MAX * 256U)
+#define BUS_TRANSCRIPT_MAX (1024U * 1024U) /* of one ReadTranscript */
+#define BUS_OBJECTS_MAX 16384U             /* of one GetManagedObjects, some 8 MiB */
+#define BUS_RECEIPT_PAGES_MAX 32U          /* pages of receipts that are looked through for those of one caller */

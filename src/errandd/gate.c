@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/bus-limits.h"
+#include "errandd/bus-link.h"
+
+/* Every message of every connection passes here before libsystemd looks for an object. In this order, and nothing has an effect before the
+ * end of it: what is called (the table; what is not in it is denied), whom it concerns (a session that is the caller's to know of),
+ * whether the caller may. Where that has to be asked, the message is held and comes through again, from the beginning, with the answer. */
+
+#define PROPERTIES "org.freedesktop.DBus.Properties"
+
+struct Held {
+        BusLink *link;
+        sd_bus_message *message;
+        AuthorizeRequest request; /* what was asked; its texts are not kept */
+        char session[BUS_SESSION_ID_MAX + 1];
+        void *ticket;
+        bool answered, allowed;
+        Held *next;
+};
+
+typedef struct Passage {
+        const Action *action;
+        BusObject object;
+        Session *session; /* whom it concerns; NULL: none */
+        bool own;
+} Passage;
+
+static Held *held_free(Held *h) {
+        sd_bus_message_unref(h->message);
+        free(h);
+        return NULL;
+}
+
+static void held_remove(Held *h) {
+        for (Held **p = &h->link->held; *p; p = &(*p)->next)
+                if (*p == h) {
+                        *p = h->next;
+                        h->link->n_held--;
+                        return;
+                }
+}
+
+void gate_forget(BusLink *l) {
+        Authorizer *a = l->bus->authorizer;
+
+        while (l->held) {
+                Held *h = l->held;
+
+                held_remove(h);
+                if (!h->answered)
+                        a->cancel(a, h->ticket);
+                held_free(h);
+        }
+}
+
+static void held_answered(bool allowed, void *userdata) {
+        Held *h = userdata;
+
+        h->answered = true;
+        h->allowed = allowed;
+        h->ticket = NULL;
+        if (sd_bus_enqueue_for_read(h->link->connection, h->message) < 0) {
+                held_remove(h); /* the connection has gone: nothing is left to answer */
+                held_free(h);
+        }
+}
+
+static int denied(sd_bus_error *error, const char *interface, const char *member) {
+        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "%s.%s is not part of this interface", interface, member);
+}
+
+/* All properties of an interface need the one permission that any of them needs beside none. */
+static const Action *strictest_read(const char *interface) {
+        const Action *found = NULL, *table;
+        size_t n;
+
+        table = action_table(&n);
+        for (size_t i = 0; i < n; i++)
+                if (table[i].kind == MEMBER_READ && streq(table[i].interface, interface) &&
+                    (!found || found->permission == PERMISSION_PUBLIC))
+                        found = table + i;
+        return found;
+}
+
+static int find_property_action(sd_bus_message *m, const char *member, const Action **ret, sd_bus_error *error) {
+        const char *interface, *property = "*";
+        bool all = streq(member, "GetAll"), set = streq(member, "Set");
+        int r;
+
+        if (!all && !set && !streq(member, "Get"))
+                return denied(error, PROPERTIES, member);
+        if (!sd_bus_message_has_signature(m, all ? "s" : set ? "ssv" : "ss"))
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%s takes arguments of type \"%s\"", member,
+                                      all ? "s" : set ? "ssv" : "ss");
+        r = sd_bus_message_read(m, all ? "s" : "ss", &interface, &property);
+        if (r >= 0)
+                r = sd_bus_message_rewind(m, true);
+        if (r < 0)
+                return r;
+        *ret = all ? strictest_read(interface) : action_find(interface, property, set ? MEMBER_WRITE : MEMBER_READ);
+        return *ret ? 0 : denied(error, interface, property);
+}
+
+static int find_action(sd_bus_message *m, const Action **ret, sd_bus_error *error) {
+        const char *interface = sd_bus_message_get_interface(m), *member = sd_bus_message_get_member(m);
+
+        if (!interface)
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "the call of %s names no interface", member);
+        if (streq(interface, PROPERTIES))
+                return find_property_action(m, member, ret, error);
+        *ret = action_find(interface, member, MEMBER_METHOD);
+        return *ret ? 0 : denied(error, interface, member);
+}
+
+static int find_argument_session(BusLink *l, sd_bus_message *m, Session **ret, sd_bus_error *error) {
+        const char *id;
+        int r;
+
+        if (!sd_bus_message_has_signature(m, "s"))
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%s takes one string, a session's id", sd_bus_message_get_member(m));
+        r = sd_bus_message_read_basic(m, 's', &id);
+        if (r >= 0)
+                r = sd_bus_message_rewind(m, true);
+        if (r < 0)
+                return r;
+        *ret = strlen(id) <= BUS_SESSION_ID_MAX ? manager_find(l->bus->manager, id) : NULL;
+        return *ret ? 0 : bus_not_found(error, "session");
+}
+
+/* The session of the object, whoever owns it. A grant or a receipt that is not there is told only after the session is known to be seen. */
+static int find_object_session(BusLink *l, sd_bus_message *m, Passage *p, sd_bus_error *error) {
+        static const char *const nouns[_BUS_OBJECT_KIND_MAX] = {
+                [BUS_OBJECT_MANAGER] = "object", [BUS_OBJECT_SESSION] = "session", [BUS_OBJECT_GRANT] = "grant", [BUS_OBJECT_RECEIPT] = "receipt"};
+        BusObjectKind kind = bus_object_kind_of(p->action->interface);
+        const StoredReceipt *receipt;
+
+        if (kind < 0) /* an interface that every object has: the objects are filtered */
+                return streq(p->action->member, "GetManagedObjects") ? bus_link_may_queue_large(l, error) : 0;
+        if (bus_object_parse(sd_bus_message_get_path(m), &p->object) < 0 || p->object.kind != kind)
+                return bus_not_found(error, nouns[kind]);
+        if (kind == BUS_OBJECT_MANAGER) {
+                if (p->action->scope != SCOPE_OBJECT || p->action->permission == PERMISSION_CREATE)
+                        return 0;
+                return find_argument_session(l, m, &p->session, error);
+        }
+        if (kind == BUS_OBJECT_RECEIPT)
+                p->session = bus_link_receipt(l, p->object.number, &receipt) ? manager_find(l->bus->manager, receipt->session) : NULL;
+        else
+                p->session = manager_find(l->bus->manager, p->object.session);
+        if (p->session && kind == BUS_OBJECT_GRANT && !grant_list_find(session_grants(p->session), (uint32_t) p->object.number))
+                p->session = NULL;
+        return p->session ? 0 : bus_not_found(error, nouns[kind]);
+}
+
+static bool held_matches(const Held *h, const AuthorizeRequest *q) {
+        return h->request.permission == q->permission && h->request.own == q->own && h->request.uid == q->uid &&
+               streq(h->session, q->session ?: "");
+}
+
+/* The answer for a message that comes through again, now the caller's. */
+static Held *held_take(BusLink *l, sd_bus_message *m) {
+        for (Held *h = l->held; h; h = h->next)
+                if (h->answered && h->message == m) {
+                        held_remove(h);
+                        return h;
+                }
+        return NULL;
+}
+
+/* 1: allowed, 0: denied, -EINPROGRESS: the message is held. */
+static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const AuthorizeRequest *q, sd_bus_error *error) {
+        Authorizer *a = l->bus->authorizer;
+        Held *h;
+        int r;
+
+        /* Matches: the session may have been collected meanwhile and made again by somebody else. */
+        if (answer)
+                return answer->allowed && held_matches(answer, q);
+        if (l->n_held >= BUS_HELD_MAX)
+                return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
+        h = calloc(1, sizeof(Held));
+        if (!h)
+                return -ENOMEM;
+        *h = (Held){.link = l, .request = *q};
+        snprintf(h->session, sizeof(h->session), "%s", q->session ?: "");
+        h->request.session = h->request.sender = NULL;
+
+        r = a->check(a, q, held_answered, h, &h->ticket);
+        if (r != -EINPROGRESS) {
+                held_free(h);
+                return r > 0;
+        }
+        h->message = sd_bus_message_ref(m);
+        h->next = l->held;
+        l->held = h;
+        l->n_held++;
+        return r;
+}
+
+static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, sd_bus_error *error) {
+        Caller caller = bus_link_caller(l);
+        AuthorizeRequest q;
+        int r;
+
+        r = find_action(m, &p->action, error);
+        if (r >= 0)
+                r = find_object_session(l, m, p, error);
+        if (r < 0 || p->action->permission == PERMISSION_PUBLIC)
+                return r;
+
+        p->own = !p->session || session_record(p->session)->owner == l->uid;
+        q = (AuthorizeRequest){
+                .uid = l->uid,
+                .sender = sd_bus_message_get_sender(m),
+                .permission = p->action->permission,
+                .own = p->own,
+                .interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0,
+                .session = p->session ? session_record(p->session)->id : NULL,
+        };
+        r = authorize(l, m, answer, &q, error);
+        if (r != 0)
+                return r;
+        if (p->session && !session_may_see(p->session, &caller))
+                return bus_not_found(error, p->object.kind == BUS_OBJECT_GRANT ? "grant" :
+                                            p->object.kind == BUS_OBJECT_RECEIPT ? "receipt" : "session");
+        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "you may not use %s: it needs %s", p->action->member,
+                              permission_action_id(p->action->permission, p->own));
+}
+
+int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
+        BusLink *l = userdata;
+        uint8_t type;
+        Held *answer;
+        int r;
+
+        /* libsystemd makes this one itself and refuses it from outside. */
+        if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
+                bus_link_close(l);
+                return 1;
+        }
+        r = sd_bus_message_get_type(m, &type);
+        if (r < 0)
+                return r;
+        if (type != SD_BUS_MESSAGE_METHOD_CALL || l->dead)
+                return 1; /* a server waits for no signal and no answer of its clients */
+
+        bus_link_watch_queue(l);
+        l->admitted = NULL;
+        stored_receipt_list_done(&l->receipt);
+        answer = held_take(l, m);
+        r = pass(l, m, answer, &p, error);
+        if (answer)
+                held_free(answer);
+        if (r == -EINPROGRESS)
+                return 1;
+        if (r < 0)
+                return r;
+        l->admitted = p.session;
+        return 0;
+}

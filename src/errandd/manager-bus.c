@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "basic/fd.h"
+#include "basic/text.h"
+#include "errandd/bus-limits.h"
+#include "errandd/bus-link.h"
+#include "errandd/bus-options.h"
+#include "shared/bus-message.h"
+
+static Manager *target_manager(BusTarget *t) {
+        return t->link->bus->manager;
+}
+
+static int method_subscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        BusTarget *t = userdata;
+
+        t->link->subscribed = true;
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_unsubscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        BusTarget *t = userdata;
+
+        t->link->subscribed = false;
+        return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(session_options_done) ParsedOptions o = {.options = {.project_fd = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}}};
+        BusTarget *t = userdata;
+        Caller caller = bus_link_caller(t->link);
+        Session *s;
+        Fault f = {};
+        int r;
+
+        r = session_options_read(m, &o, error);
+        if (r < 0)
+                return r;
+        r = manager_create_session(target_manager(t), &caller, &o.options, &s, &f);
+        if (r < 0)
+                return bus_fault(error, &f, r);
+        for (size_t i = 0; i < ELEMENTSOF(o.options.stdio); i++)
+                o.options.stdio[i] = -EBADF;
+        return sd_bus_reply_method_return(m, "o", bus_session_path(session_record(s)->id).text);
+}
+
+static int method_get_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        BusTarget *t = userdata;
+        const char *id;
+        int r;
+
+        r = bus_read_text(m, "the session's id", BUS_SESSION_ID_MAX, &id, error);
+        if (r < 0)
+                return r;
+        if (!bus_link_find(t->link, id))
+                return bus_not_found(error, "session");
+        return sd_bus_reply_method_return(m, "o", bus_session_path(id).text);
+}
+
+static int append_session(sd_bus_message *reply, const Session *s) {
+        const SessionRecord *record = session_record(s);
+        int r;
+
+        r = sd_bus_message_open_container(reply, 'r', "sosst");
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "sos", record->id, bus_session_path(record->id).text,
+                                          session_state_to_string(session_state(s)));
+        if (r >= 0)
+                r = bus_append_text(reply, record->project);
+        if (r >= 0)
+                r = sd_bus_message_append(reply, "t", (uint64_t) record->created);
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+/* Sessions are the threads that run or may run at once: created ones too, so that what CreateSession made is there to be seen. */
+static int list_sessions(sd_bus_message *m, BusTarget *t, bool ended, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        int r;
+
+        r = bus_link_may_queue_large(t->link, error);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(sosst)");
+        for (Session *s = NULL; r >= 0 && (s = manager_next(target_manager(t), s));)
+                if (bus_link_may_see(t->link, s) &&
+                    (ended || session_state(s) == SESSION_CREATED || session_state_live(session_state(s))))
+                        r = append_session(reply, s);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_send(reply);
+}
+
+static int method_list_sessions(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return list_sessions(m, userdata, false, error);
+}
+
+static int method_list_threads(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return list_sessions(m, userdata, true, error);
+}
+
+static int append_grant(sd_bus_message *reply, const char *id, const Grant *g) {
+        char span[TIMESPAN_TEXT_MAX];
+
+        return sd_bus_message_append(reply, "(osstu)", bus_grant_path(id, g->number).text, g->host, grant_duration_text(g, span),
+                                     (uint64_t) grant_expires(g), (uint32_t) g->granted_by);
+}
+
+static int method_list_grants(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        BusTarget *t = userdata;
+        const GrantList *grants;
+        GrantClock now;
+        const char *id;
+        Session *s;
+        int r;
+
+        r = bus_read_text(m, "the session's id", BUS_SESSION_ID_MAX, &id, error);
+        if (r < 0)
+                return r;
+        s = bus_link_find(t->link, id);
+        if (!s)
+                return bus_not_found(error, "session");
+        r = bus_link_may_queue_large(t->link, error);
+        if (r >= 0)
+                r = grant_clock_now(&now);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "(osstu)");
+        grants = session_grants(s);
+        for (size_t i = 0; r >= 0 && i < grants->n_grants; i++)
+                if (grant_in_force(grants->grants + i, &now))
+                        r = append_grant(reply, id, grants->grants + i);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_send(reply);
+}
+
+static int read_outcome(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
+        ReceiptFilter *filter = userdata;
+        const char *s;
+        int r;
+
+        r = bus_read_text(m, option->name, BUS_TEXT_MAX, &s, error);
+        if (r < 0)
+                return r;
+        filter->outcome = receipt_outcome_from_string(s);
+        if (filter->outcome < 0)
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "outcome \"%.64s\" is none that a receipt has", s);
+        return 0;
+}
+
+static int read_limit(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
+        ReceiptFilter *filter = userdata;
+        uint32_t n;
+        int r;
+
+        r = sd_bus_message_read_basic(m, 'u', &n);
+        if (r < 0)
+                return r;
+        if (n == 0 || n > STORE_QUERY_MAX)
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%s is %u; it goes from 1 to %u", option->name, n, STORE_QUERY_MAX);
+        filter->limit = n;
+        return 0;
+}
+
+static const BusOption receipt_options[] = {
+        {"session", "s", bus_option_text, offsetof(ReceiptFilter, session)},
+        {"provider", "s", bus_option_text, offsetof(ReceiptFilter, provider)},
+        {"outcome", "s", read_outcome, 0},
+        {"since", "t", bus_option_u64, offsetof(ReceiptFilter, since)},
+        {"before", "t", bus_option_u64, offsetof(ReceiptFilter, before)},
+        {"limit", "u", read_limit, 0},
+};
+
+/* Appends those of a page that the caller may see, until *left is used up. */
+static int append_receipts(sd_bus_message *reply, BusTarget *t, const StoredReceiptList *list, size_t *left) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < list->n_receipts && *left > 0; i++) {
+                const StoredReceipt *receipt = list->receipts + i;
+
+                if (!bus_link_find(t->link, receipt->session))
+                        continue;
+                (*left)--;
+                r = sd_bus_message_open_container(reply, 'a', "{sv}");
+                if (r >= 0)
+                        r = bus_append_entry_path(reply, "Object", bus_receipt_path(receipt->number).text);
+                if (r >= 0)
+                        r = bus_append_entry_u64(reply, "Number", receipt->number);
+                if (r >= 0)
+                        r = receipt_append_entries(reply, receipt);
+                if (r >= 0)
+                        r = sd_bus_message_close_container(reply);
+        }
+        return r;
+}
+
+/* Others' receipts are passed over, so that a page of them is not taken for the end. */
+static int append_receipt_pages(sd_bus_message *reply, BusTarget *t, ReceiptFilter *filter, sd_bus_error *error) {
+        size_t left = filter->limit, page = filter->limit;
+        Fault f = {};
+        int r = 0;
+
+        for (unsigned i = 0; i < BUS_RECEIPT_PAGES_MAX && left > 0; i++) {
+                StoredReceiptList list = {};
+                size_t n;
+
+                r = manager_receipts(target_manager(t), filter, &list, &f);
+                if (r < 0)
+                        return bus_fault(error, &f, r);
+                n = list.n_receipts;
+                if (n > 0)
+                        filter->before = list.receipts[n - 1].number;
+                r = append_receipts(reply, t, &list, &left);
+                stored_receipt_list_done(&list);
+                if (r < 0 || n < page)
+                        break;
+        }
+        return r;
+}
+
+static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        ReceiptFilter filter = RECEIPT_FILTER_ANY;
+        BusTarget *t = userdata;
+        int r;
+
+        filter.limit = STORE_QUERY_MAX;
+        r = bus_options_read(m, "ListReceipts", receipt_options, ELEMENTSOF(receipt_options), &filter, error);
+        if (r >= 0)
+                r = bus_link_may_queue_large(t->link, error);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+        if (r >= 0)
+                r = append_receipt_pages(reply, t, &filter, error);
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
+        return r < 0 ? r : sd_bus_message_send(reply);
+}
+
+static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        BusTarget *t = userdata;
+        Fault f = {};
+        int r;
+
+        r = manager_reload(target_manager(t), &f);
+        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+}
+
+/* By path and not by content: a configuration may hold keys, and keys do not travel over the bus. */
+static int open_configuration(const char *path, sd_bus_error *error) {
+        _cleanup_close_ int fd = -EBADF;
+        struct stat st;
+
+        if (path[0] != '/')
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "\"%.256s\" is no absolute path", path);
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd < 0)
+                return bus_error_setf(error, errno == ENOENT ? BUS_ERROR_NOT_FOUND : BUS_ERROR_INVALID_ARGUMENT, "%s cannot be read: %m", path);
+        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%s is not a regular file", path);
+        return TAKE_FD(fd);
+}
+
+static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(config_freep) Config *config = NULL;
+        _cleanup_strv_free_ char **problems = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        BusTarget *t = userdata;
+        const char *path;
+        int r;
+
+        r = bus_read_text(m, "the path", BUS_TEXT_MAX, &path, error);
+        if (r < 0)
+                return r;
+        fd = open_configuration(path, error);
+        if (fd < 0)
+                return fd;
+        r = config_read_fd(path, fd, t->link->bus->mode, &config, &problems);
+        if (r < 0 && r != -EBADMSG)
+                return r;
+        r = sd_bus_message_new_method_return(m, &reply);
+        if (r >= 0)
+                r = bus_append_texts(reply, problems);
+        return r < 0 ? r : sd_bus_message_send(reply);
+}
+
+static int get_version(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
+                       sd_bus_message *reply, _unused_ void *userdata, _unused_ sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", ERRAND_VERSION);
+}
+
+static int get_backend(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
+                       sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
+        return sd_bus_message_append(reply, "s", backend_to_string((SandboxBackend) manager_config(target_manager(userdata))->sandbox.backend));
+}
+
+static int get_report(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
+                      sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
+        return bus_append_texts(reply, manager_report(target_manager(userdata)));
+}
+
+static int get_gaps(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
+                    sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
+        return bus_append_texts(reply, manager_gaps(target_manager(userdata)));
+}
+
+static int get_ready(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
+                     sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
+        BusTarget *t = userdata;
+
+        return sd_bus_message_append(reply, "b", (int) t->link->bus->ready);
+}
+
+#define PARAM SD_BUS_PARAM
+#define METHOD(member, in, in_names, out, out_names, handler) \
+        SD_BUS_METHOD_WITH_NAMES(member, in, in_names, out, out_names, handler, SD_BUS_VTABLE_UNPRIVILEGED)
+
+const sd_bus_vtable manager_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        METHOD("Subscribe", "", "", "", "", method_subscribe),
+        METHOD("Unsubscribe", "", "", "", "", method_unsubscribe),
+        METHOD("CreateSession", "a{sv}", PARAM(options), "o", PARAM(session), method_create_session),
+        METHOD("GetSession", "s", PARAM(id), "o", PARAM(session), method_get_session),
+        METHOD("ListSessions", "", "", "a(sosst)", PARAM(sessions), method_list_sessions),
+        METHOD("ListThreads", "", "", "a(sosst)", PARAM(threads), method_list_threads),
+        METHOD("ListGrants", "s", PARAM(id), "a(osstu)", PARAM(grants), method_list_grants),
+        METHOD("ListReceipts", "a{sv}", PARAM(filter), "aa{sv}", PARAM(receipts), method_list_receipts),
+        METHOD("Reload", "", "", "", "", method_reload),
+        METHOD("CheckConfiguration", "s", PARAM(path), "as", PARAM(problems), method_check_configuration),
+        SD_BUS_SIGNAL_WITH_NAMES("Unsubscribed", "s", PARAM(reason), 0),
+        SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+        SD_BUS_PROPERTY("Backend", "s", get_backend, 0, 0),
+        SD_BUS_PROPERTY("Report", "as", get_report, 0, 0),
+        SD_BUS_PROPERTY("Gaps", "as", get_gaps, 0, 0),
+        SD_BUS_PROPERTY("Ready", "b", get_ready, 0, 0),
+        SD_BUS_VTABLE_END,
+};

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "errandd/bus-limits.h"
+#include "errandd/bus-link.h"
+
+/* Lives until its Done comes, its client or not. */
+struct Operation {
+        BusLink *link; /* NULL: the client has gone */
+        sd_bus_message *call;
+        const char *result; /* "" or "h" */
+        Operation *previous, *next;
+};
+
+int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error) {
+        Operation *o;
+
+        if (l->n_operations >= BUS_OPERATIONS_MAX)
+                return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are still waiting for their sessions",
+                                      BUS_OPERATIONS_MAX);
+        o = calloc(1, sizeof(Operation));
+        if (!o)
+                return -ENOMEM;
+        *o = (Operation){.link = l, .call = sd_bus_message_ref(call), .result = result, .next = l->operations};
+        if (o->next)
+                o->next->previous = o;
+        l->operations = o;
+        l->n_operations++;
+        *ret = o;
+        return 0;
+}
+
+static void operation_unlink(Operation *o) {
+        if (!o->link)
+                return;
+        if (o->previous)
+                o->previous->next = o->next;
+        else
+                o->link->operations = o->next;
+        if (o->next)
+                o->next->previous = o->previous;
+        o->link->n_operations--;
+        o->link = NULL;
+}
+
+Operation *operation_free(Operation *o) {
+        operation_unlink(o);
+        sd_bus_message_unref(o->call);
+        free(o);
+        return NULL;
+}
+
+static int operation_answer(Operation *o, const Fault *fault, int fd) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        int r;
+
+        if (fault) {
+                bus_error_set(&error, (BusError) fault->code, fault->text);
+                r = sd_bus_reply_method_error(o->call, &error);
+                sd_bus_error_free(&error);
+                return r;
+        }
+        if (*o->result)
+                return sd_bus_reply_method_return(o->call, o->result, fd); /* duplicates the fd */
+        return sd_bus_reply_method_return(o->call, NULL);
+}
+
+void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userdata) {
+        _cleanup_close_ int owned = fd;
+        Operation *o = userdata;
+        int r;
+
+        if (o->link) {
+                r = operation_answer(o, fault, owned);
+                if (r < 0 && r != -ENOTCONN && r != -ECONNRESET && r != -EPIPE)
+                        log_warning_errno(r, "Failed to answer a client, ignoring: %m");
+                bus_link_watch_queue(o->link);
+        }
+        operation_free(o);
+}
+
+void operation_forget(BusLink *l) {
+        while (l->operations) {
+                Operation *o = l->operations;
+
+                operation_unlink(o);
+                /* The message keeps the connection alive, and with it the socket. */
+                o->call = sd_bus_message_unref(o->call);
+        }
+}

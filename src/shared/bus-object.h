@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Object paths of the bus API. A session's id is [a-z0-9]{1,28}, so it stands in a path as it is. */
+
+#include "basic/macro.h"
+
+#define BUS_ROOT "/org/errand1"
+#define BUS_SESSION_ROOT BUS_ROOT "/session"
+#define BUS_GRANT_ROOT BUS_ROOT "/grant"
+#define BUS_RECEIPT_ROOT BUS_ROOT "/receipt"
+
+#define BUS_MANAGER_INTERFACE "org.errand1.Manager"
+#define BUS_SESSION_INTERFACE "org.errand1.Session"
+#define BUS_GRANT_INTERFACE "org.errand1.Grant"
+#define BUS_RECEIPT_INTERFACE "org.errand1.Receipt"
+
+#define BUS_SESSION_ID_MAX 28U
+#define BUS_PATH_MAX 96U /* the longest, a grant's, has 18 + 28 + 1 + 10 bytes */
+
+typedef enum BusObjectKind {
+        BUS_OBJECT_MANAGER,
+        BUS_OBJECT_SESSION,
+        BUS_OBJECT_GRANT,
+        BUS_OBJECT_RECEIPT,
+        _BUS_OBJECT_KIND_MAX,
+        _BUS_OBJECT_KIND_INVALID = -EINVAL,
+} BusObjectKind;
+
+typedef struct BusObject {
+        BusObjectKind kind;
+        char session[BUS_SESSION_ID_MAX + 1]; /* SESSION, GRANT */
+        uint64_t number;                      /* GRANT (32 bits), RECEIPT; never 0 */
+} BusObject;
+
+/* -EINVAL for a path of another form: each object has one spelling. */
+int bus_object_parse(const char *path, BusObject *ret);
+
+/* The kind of object that has the interface. */
+BusObjectKind bus_object_kind_of(const char *interface);
+
+typedef struct BusPath {
+        char text[BUS_PATH_MAX];
+} BusPath;
+
+/* An id that is none gives the root's path, which names no session. */
+BusPath bus_session_path(const char *id);
+BusPath bus_grant_path(const char *id, uint32_t number);
+BusPath bus_receipt_path(uint64_t number);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "basic/text.h"
+#include "fake.h"
+
+void fault_done(Fault *f) {
+        f->text = mfree(f->text);
+        f->code = ERROR_NONE;
+}
+
+int fault_set(Fault *f, ErrorCode code, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        if (f->code == ERROR_NONE) {
+                f->code = code;
+                if (vasprintf(&f->text, format, ap) < 0)
+                        f->text = NULL;
+        }
+        va_end(ap);
+        return -EINVAL;
+}
+
+static int act(Manager *m, Fault *f) {
+        m->acts++;
+        if (m->fail.code == ERROR_NONE)
+                return 0;
+        *f = m->fail;
+        m->fail = (Fault){};
+        return -EIO;
+}
+
+Manager *fake_manager(sd_event *event) {
+        Manager *m = calloc(1, sizeof(Manager));
+
+        m->event = event;
+        (void) config_new(CONFIG_EMBEDDED, &m->config);
+        (void) strv_extend(&m->report, "sandbox: bailey");
+        (void) strv_extend(&m->report, "a line that is not UTF-8: \xff");
+        return m;
+}
+
+static void session_done(Session *s) {
+        session_record_free(s->record);
+        grant_list_done(&s->grants);
+        free(s);
+}
+
+Manager *fake_manager_free(Manager *m) {
+        for (size_t i = 0; i < m->n_sessions; i++)
+                session_done(m->sessions[i]);
+        for (size_t i = 0; i < m->n_receipts; i++)
+                stored_receipt_done(m->receipts + i);
+        config_free(m->config);
+        strv_free(m->report);
+        free(m->seen_command);
+        free(m->seen_allow);
+        free(m->seen_env);
+        free(m);
+        return NULL;
+}
+
+Session *fake_session(Manager *m, const char *id, uid_t owner) {
+        Session *s = calloc(1, sizeof(Session));
+        size_t at = m->n_sessions++;
+
+        (void) session_record_new(id, owner, &s->record);
+        s->record->project = strdup("/home/somebody/\xff project");
+        s->record->backend = strdup("bailey");
+        s->record->created = 1700000000000000;
+        s->manager = m;
+        for (; at > 0 && strcmp(m->sessions[at - 1]->record->id, id) > 0; at--)
+                m->sessions[at] = m->sessions[at - 1];
+        m->sessions[at] = s;
+        if (m->observer.session_added)
+                m->observer.session_added(s, m->observer.userdata);
+        return s;
+}
+
+void fake_forget(Session *s) {
+        Manager *m = s->manager;
+        size_t i = 0;
+
+        while (m->sessions[i] != s)
+                i++;
+        memmove(m->sessions + i, m->sessions + i + 1, (--m->n_sessions - i) * sizeof(Session *));
+        if (m->observer.session_removed)
+                m->observer.session_removed(s->record->id, m->observer.userdata);
+        session_done(s);
+}
+
+void fake_receipt(Manager *m, const char *session) {
+        StoredReceipt *r = m->receipts + m->n_receipts++;
+
+        *r = (StoredReceipt){.number = m->n_receipts, .ended = 1700000000000000, .session = strdup(session), .provider = strdup("p"),
+                             .credential = strdup("KEY"), .host = strdup("api.example.com"), .method = strdup("POST"),
+                             .path = strdup("/v1"), .status = 200, .up = 3, .down = 4};
+}
+
+void fake_finish(Session *s, ErrorCode code, const char *text, int fd) {
+        Fault f = {.code = code, .text = (char *) text};
+        Done done = s->done;
+        void *userdata = s->done_userdata;
+        bool collecting = s->collecting;
+
+        s->done = NULL;
+        if (collecting)
+                fake_forget(s);
+        done(collecting ? NULL : s, code == ERROR_NONE ? NULL : &f, fd, userdata);
+}
+
+static int begin(Session *s, Done done, void *userdata, Fault *f) {
+        int r = act(s->manager, f);
+
+        if (r < 0)
+                return r;
+        s->done = done;
+        s->done_userdata = userdata;
+        if (!s->manager->wait)
+                fake_finish(s, ERROR_NONE, NULL, -EBADF);
+        return 0;
+}
+
+void manager_observe(Manager *m, const Observer *o) {
+        m->observer = *o;
+}
+
+sd_event *manager_event(Manager *m) {
+        return m->event;
+}
+
+const Config *manager_config(Manager *m) {
+        return m->config;
+}
+
+int manager_reload(Manager *m, Fault *f) {
+        return act(m, f);
+}
+
+char *const *manager_report(Manager *m) {
+        return m->report;
+}
+
+char *const *manager_gaps(_unused_ Manager *m) {
+        return NULL;
+}
+
+Session *manager_find(Manager *m, const char *id) {
+        for (size_t i = 0; i < m->n_sessions; i++)
+                if (streq(m->sessions[i]->record->id, id))
+                        return m->sessions[i];
+        return NULL;
+}
+
+Session *manager_next(Manager *m, Session *after) {
+        static size_t hint; /* a loop over all stays linear */
+        size_t i = 0;
+
+        if (after) {
+                i = hint < m->n_sessions && m->sessions[hint] == after ? hint : 0;
+                while (m->sessions[i] != after)
+                        i++;
+                i++;
+        }
+        hint = i;
+        return i < m->n_sessions ? m->sessions[i] : NULL;
+}
+
+int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, _unused_ Fault *f) {
+        StoredReceiptList l = {.receipts = calloc(m->n_receipts + 1, sizeof(StoredReceipt))};
+
+        m->queries++;
+        for (size_t i = m->n_receipts; i > 0 && l.n_receipts < (filter->limit ?: STORE_QUERY_MAX); i--) {
+                StoredReceipt *r = m->receipts + i - 1;
+
+                if ((filter->before > 0 && r->number >= filter->before) || (filter->session && !streq(filter->session, r->session)))
+                        continue;
+                l.receipts[l.n_receipts] = *r;
+                l.receipts[l.n_receipts].session = strdup(r->session);
+                l.receipts[l.n_receipts].provider = strdup(r->provider);
+                l.receipts[l.n_receipts].credential = strdup(r->credential);
+                l.receipts[l.n_receipts].host = strdup(r->host);
+                l.receipts[l.n_receipts].method = strdup(r->method);
+                l.receipts[l.n_receipts++].path = strdup(r->path);
+        }
+        *ret = l;
+        return 0;
+}
+
+static char *join(char *const *list) {
+        char *joined = strdup("");
+
+        for (; list && *list; list++) {
+                char *longer;
+
+                if (asprintf(&longer, "%s%s|", joined, *list) < 0)
+                        abort();
+                free(joined);
+                joined = longer;
+        }
+        return joined;
+}
+
+int manager_create_session(Manager *m, const Caller *caller, SessionOptions *options, Session **ret, Fault *f) {
+        int r = act(m, f);
+
+        if (r < 0)
+                return r;
+        free(m->seen_command);
+        free(m->seen_allow);
+        free(m->seen_env);
+        m->seen = *options;
+        m->seen_command = join(options->command);
+        m->seen_allow = join(options->allow);
+        m->seen_env = join(options->env);
+        for (size_t i = 0; i < 3; i++)
+                if (options->stdio[i] >= 0)
+                        close(options->stdio[i]);
+        *ret = fake_session(m, options->id ?: "minted", caller->uid);
+        return 0;
+}
+
+const SessionRecord *session_record(const Session *s) {
+        return s->record;
+}
+
+SessionState session_state(const Session *s) {
+        return s->state;
+}
+
+const GrantList *session_grants(const Session *s) {
+        return &s->grants;
+}
+
+bool session_may_see(const Session *s, const Caller *c) {
+        return c->operator || c->uid == s->record->owner;
+}
+
+int session_start(Session *s, Done done, void *userdata, Fault *f) {
+        return begin(s, done, userdata, f);
+}
+
+int session_stop(Session *s, Done done, void *userdata, Fault *f) {
+        return begin(s, done, userdata, f);
+}
+
+int session_attach(Session *s, Done done, void *userdata, Fault *f) {
+        return begin(s, done, userdata, f);
+}
+
+int session_collect(Session *s, Done done, void *userdata, Fault *f) {
+        s->collecting = true;
+        return begin(s, done, userdata, f);
+}
+
+int session_kill(Session *s, int signal, Fault *f) {
+        s->signal = signal;
+        return act(s->manager, f);
+}
+
+int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
+        s->rows = rows;
+        s->columns = columns;
+        return act(s->manager, f);
+}
+
+int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, const Grant **ret, Fault *f) {
+        const char *problem;
+        GrantClock now;
+        int r = act(s->manager, f);
+
+        if (r < 0)
+                return r;
+        (void) grant_clock_now(&now);
+        if (grant_list_add(&s->grants, host, duration, caller->uid, &now, ret, &problem) < 0)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "%s", problem);
+        if (s->manager->observer.grant_added)
+                s->manager->observer.grant_added(s, *ret, s->manager->observer.userdata);
+        return 0;
+}
+
+int session_revoke(Session *s, uint32_t number, Fault *f) {
+        int r = act(s->manager, f);
+
+        if (r < 0)
+                return r;
+        if (grant_list_revoke(&s->grants, number) < 0)
+                return fault_set(f, ERROR_NOT_FOUND, "no such grant");
+        if (s->manager->observer.grant_removed)
+                s->manager->observer.grant_removed(s, number, s->manager->observer.userdata);
+        return 0;
+}
+
+int session_read_transcript(_unused_ Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next,
+                            _unused_ Fault *f) {
+        *ret = malloc(max);
+        memset(*ret, 'x', max);
+        *ret_size = max;
+        *ret_next = offset + max;
+        return 0;
+}

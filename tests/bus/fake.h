@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Stands in for the logic behind manager.h and session.h: keeps sessions in memory, notes what it was asked, answers when it is told to. */
+
+#include "errandd/manager.h"
+#include "errandd/session.h"
+
+struct Session {
+        Manager *manager;
+        SessionRecord *record;
+        SessionState state;
+        GrantList grants;
+        Done done; /* of a call that is under way */
+        void *done_userdata;
+        bool collecting;
+        unsigned rows, columns;
+        int signal;
+};
+
+struct Manager {
+        sd_event *event;
+        Config *config;
+        Session *sessions[4096]; /* by id */
+        size_t n_sessions;
+        Observer observer;
+        StoredReceipt receipts[64]; /* numbered from 1 */
+        size_t n_receipts;
+        unsigned acts;     /* how often something was asked that has an effect */
+        unsigned queries;  /* of receipts */
+        bool wait;         /* Start, Stop, Attach and Collect are answered by fake_finish() */
+        bool stdio_taken;
+        char **report;
+        SessionOptions seen; /* of CreateSession, texts duplicated where tests look */
+        char *seen_command, *seen_allow, *seen_env;
+        Fault fail; /* what the next act fails with */
+};
+
+Manager *fake_manager(sd_event *event);
+Manager *fake_manager_free(Manager *m);
+Session *fake_session(Manager *m, const char *id, uid_t owner);
+void fake_receipt(Manager *m, const char *session);
+/* Ends the session's pending call, with a fault or with an fd that it is given. */
+void fake_finish(Session *s, ErrorCode code, const char *text, int fd);
+void fake_forget(Session *s); /* as after Collect */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A bus over socket pairs, with clients of chosen uids, all in one event loop: a call runs the loop until its answer is there. */
+
+#include <systemd/sd-bus.h>
+#include <unistd.h>
+
+#include "errandd/bus.h"
+#include "fake.h"
+#include "shared/bus-object.h"
+
+#define STRANGER 4000000000U /* C195: a uid that is negative when taken for signed */
+
+typedef struct World {
+        sd_event *event;
+        Manager *manager;
+        Bus *bus;
+} World;
+
+/* A caller reaches what is its own; whatever else is asked is held when hold is set, else denied. */
+typedef struct TestAuthorizer {
+        Authorizer authorizer;
+        bool hold;
+        unsigned checks, cancelled;
+        AuthorizeDone done[64];
+        void *userdata[64];
+        size_t n_held;
+        Permission permission;
+} TestAuthorizer;
+TestAuthorizer test_authorizer(void);
+
+World world_new(Authorizer *authorizer);
+void world_done(World *w);
+sd_bus *world_client(World *w, uid_t uid);
+/* Runs what is pending, until nothing is. */
+void world_settle(World *w);
+
+typedef struct Reply {
+        sd_bus_message *message; /* NULL: none came */
+        bool failed;
+        char error[64], text[512];
+} Reply;
+void reply_done(Reply *r);
+
+sd_bus_message *call_new(sd_bus *client, const char *path, const char *interface, const char *member);
+/* Sends it, takes it, and waits. */
+Reply call_send(World *w, sd_bus *client, sd_bus_message *call);
+Reply call(World *w, sd_bus *client, const char *path, const char *interface, const char *member, const char *types, ...);
+
+/* For calls that are answered later. */
+typedef struct Waiting {
+        Reply reply;
+        bool answered;
+        sd_bus_slot *slot;
+} Waiting;
+void call_start(sd_bus *client, sd_bus_message *call, Waiting *w);
+void waiting_done(Waiting *w);
+
+/* The name after org.errand1.Error., or what came instead. */
+const char *reply_error(const Reply *r);
+#define CHECK_ERROR(reply, name) CHECK_STR(reply_error(&(reply)), name)
+#define CHECK_FINE(reply) CHECK_STR((reply).failed ? (reply).text : "fine", "fine")
