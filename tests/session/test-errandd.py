@@ -185,7 +185,8 @@ def _(t):
     t.equal(bus.get(session, SESSION, "State"), "failed")
 
     bus.call(session, SESSION, "Start")
-    os.kill(pid_of("sleep"), signal.SIGKILL)
+    # "running" is said when all is made and the command about to be executed.
+    os.kill(wait_for(t, lambda: pid_of("sleep"), "the command"), signal.SIGKILL)
     t.equal(bus.signal("Exited")["body"][1], 137)
     t.equal(bus.get(session, SESSION, "State"), "stopped")
 
@@ -252,6 +253,7 @@ def _(t):
     bus = d.connect()
     for name in ("a", "b"):
         bus.call(d.create(bus, "sleep 1000", id=("s", name)), SESSION, "Start")
+    wait_for(t, lambda: list(d.children().values()).count("sleep") == 2, "both commands")
     uids = {}
     for pid, name in d.children().items():
         uids.setdefault(name, []).append(_uid(pid))
@@ -297,6 +299,20 @@ def _(t):
                 with open(path, "rb") as f:
                     data = f.read()
                 t.check(b"sk-real-" not in data and b"errand-session-" not in data, path)
+
+
+@case("S180: no single file may exceed fileMax")
+def _(t):
+    d = Errandd(t, {"fileMax": "64k"}).start()
+    bus = d.connect()
+    script = ("import os; f = open('big', 'wb', buffering=0); print(f.write(b'x' * 65536))\n"
+              "try: f.write(b'y'); print('written')\nexcept OSError as e: print(e.strerror)")
+    values = {"project": ("s", d.project), "command": ("as", ["/usr/bin/python3", "-c", script])}
+    (session,) = bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", values)
+    bus.call(session, SESSION, "Start")
+    bus.signal("Exited")
+    t.equal(transcript(bus, session).split("\n")[:2], ["65536", "File too large"])
+    t.check(any("exceed 64k" in line for line in bus.get(ROOT, MANAGER, "Report")))
 
 
 @case("errandd leaves when neither client nor session is left, and its socket with it", timeout=60)
