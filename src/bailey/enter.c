@@ -198,6 +198,18 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         return r;
 }
 
+/* The file was found, so these are about what it needs. */
+static const char *execute_hint(int error) {
+        switch (error) {
+        case ENOENT:
+                return "; what its #! line or its loader names does not exist inside";
+        case ENOEXEC:
+                return "; it is no program of this machine, and a script needs a #! line";
+        default:
+                return "";
+        }
+}
+
 int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret) {
         RunResult result = {};
         Failure failure = {};
@@ -208,7 +220,7 @@ int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret) {
         if (r < 0)
                 return failure_log(&failure);
         if (!result.started)
-                (void) log_error_errno(failure.error, "%s cannot be executed: %m", plan->executable);
+                (void) log_error_errno(failure.error, "%s cannot be executed: %m%s", plan->executable, execute_hint(failure.error));
         *ret = result;
         return 0;
 }

@@ -86,25 +86,31 @@ static int read_size(const Option *option, Options *o, const char *value) {
         return 0;
 }
 
-static const char *nearest_gap(const char *name) {
-        const char *best = "";
+static void unknown_gap(const Option *option, const char *name) {
+        char known[256] = "";
+        const char *best = NULL;
         unsigned distance = UINT_MAX;
 
         for (Gap g = 0; g < _GAP_MAX; g++) {
                 unsigned d = string_distance(name, gap_to_string(g));
+                size_t n = strlen(known);
+                (void) snprintf(known + n, sizeof(known) - n, "%s%s", n > 0 ? ", " : "", gap_to_string(g));
                 if (d < distance) {
                         distance = d;
                         best = gap_to_string(g);
                 }
         }
-        return best;
+        if (string_distance_near(name, distance))
+                log_error("%s %s: there is no such gap; did you mean \"%s\"?", option->name, name, best);
+        else
+                log_error("%s %s: there is no such gap; they are %s", option->name, name, known);
 }
 
 static int read_gap(const Option *option, Options *o, const char *value) {
         Gap g = gap_from_string(value);
 
         if (g < 0) {
-                log_error("%s %s: there is no such gap; did you mean \"%s\"?", option->name, value, nearest_gap(value));
+                unknown_gap(option, value);
                 return -EINVAL;
         }
         o->accepted_gaps |= (GapSet) 1 << g;
@@ -159,15 +165,23 @@ void options_print_help(FILE *f) {
 static int unknown_option(const char *word, Verb verb) {
         const char *best = NULL;
         unsigned distance = UINT_MAX;
+        bool elsewhere = false;
 
         for (size_t i = 0; i < ELEMENTSOF(options); i++) {
                 unsigned d = string_distance(word, options[i].name);
-                if ((options[i].verbs & (1U << verb)) && d < distance) {
+                if (d < distance) {
                         distance = d;
                         best = options[i].name;
+                        elsewhere = !(options[i].verbs & (1U << verb));
                 }
         }
-        log_error("%s: bailey %s has no such option; did you mean %s?", word, verbs[verb], best);
+        if (distance == 0 && elsewhere)
+                log_error("%s: bailey %s has no such option; it is one of bailey %s", word, verbs[verb],
+                          verbs[verb == VERB_RUN ? VERB_SHOW : VERB_RUN]);
+        else if (string_distance_near(word, distance) && !elsewhere)
+                log_error("%s: bailey %s has no such option; did you mean %s?", word, verbs[verb], best);
+        else
+                log_error("%s: bailey %s has no such option; see bailey --help", word, verbs[verb]);
         return -EINVAL;
 }
 
@@ -213,6 +227,10 @@ static int check_together(const Options *o) {
                 log_error("--stderr-fd and --console-socket: the target's standard error is either that or the terminal; give one");
                 return -EINVAL;
         }
+        if (o->json && o->plan) {
+                log_error("--json and --plan print different things; give one");
+                return -EINVAL;
+        }
         if (!o->argv[0]) {
                 log_error("bailey %s wants a TARGET; see bailey --help", verbs[o->verb]);
                 return -EINVAL;
@@ -234,9 +252,16 @@ static int find_verb(const char *word, Verb *ret) {
         else if (streq(word, verbs[VERB_SHOW]))
                 *ret = VERB_SHOW;
         else {
-                unsigned run = string_distance(word, verbs[VERB_RUN]), show = string_distance(word, verbs[VERB_SHOW]);
-                log_error("\"%s\" is not a verb; the verbs are run and show, did you mean \"%s\"? (To run a program: bailey run "
-                          "%s)", word, verbs[show < run ? VERB_SHOW : VERB_RUN], word);
+                for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                        if (word[0] == verbs[i][0] && string_distance_near(word, string_distance(word, verbs[i]))) {
+                                log_error("\"%s\" is not a verb; did you mean \"%s\"? To run a program of that name: "
+                                          "bailey run %s", word, verbs[i], word);
+                                return -EINVAL;
+                        }
+                if (word[0] == '-')
+                        log_error("%s: there is no such option, and a verb comes first: run or show; see bailey --help", word);
+                else
+                        log_error("\"%s\" is not a verb; to run a program: bailey run %s; see bailey --help", word, word);
                 return -EINVAL;
         }
         return 0;

@@ -309,19 +309,23 @@ static bool is_table(const char *name) {
         return false;
 }
 
-/* The key or table of `table` that reads most like name. */
-static const char *nearest_name(const char *table, const char *name) {
-        const char *best = "";
-        unsigned distance = UINT_MAX;
+/* The names that stand in `table`, "" for the top level, "[x]" for a table: the nearest one to name, and all as text. */
+static const char *known_names(const char *table, const char *name, unsigned *ret_distance, char *ret_all, size_t size) {
+        const char *best = "", *last = "";
 
+        *ret_distance = UINT_MAX;
+        ret_all[0] = 0;
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                 bool here = streq(keys[i].table, table);
                 const char *candidate = here ? keys[i].name : keys[i].table;
-                if (!here && *table)
+                if ((!here && *table) || streq(candidate, last))
                         continue;
+                last = candidate;
                 unsigned d = string_distance(name, candidate);
-                if (d < distance) {
-                        distance = d;
+                size_t n = strlen(ret_all);
+                (void) snprintf(ret_all + n, size - n, here ? "%s%s" : "%s[%s]", n > 0 ? ", " : "", candidate);
+                if (d < *ret_distance) {
+                        *ret_distance = d;
                         best = candidate;
                 }
         }
@@ -337,8 +341,14 @@ static void unknown(Reader *r, const char *table, const TomlValue *v) {
                                 *keys[i].table ? keys[i].table : "before the first table", *keys[i].table ? "]" : "");
                         return;
                 }
-        const char *nearest = nearest_name(table, v->key);
-        problem(r, &key, v, "unknown %s; did you mean \"%s\"?", v->type == TOML_TABLE ? "table" : "key", nearest);
+        char all[256];
+        unsigned distance;
+        const char *nearest = known_names(table, v->key, &distance, all, sizeof(all));
+        const char *kind = v->type == TOML_TABLE ? "table" : "key";
+        if (string_distance_near(v->key, distance))
+                problem(r, &key, v, "unknown %s; did you mean \"%s\"?", kind, nearest);
+        else
+                problem(r, &key, v, "unknown %s; here stand %s", kind, all);
 }
 
 static int read_table(Reader *r, const char *table, const TomlValue *values) {

@@ -71,6 +71,10 @@ int target_find(const char *name, char **ret) {
                 log_error("%s cannot be executed: permission denied", name);
                 return r;
         }
+        if (r < 0 && !*name) {
+                log_error("the TARGET is an empty word; name a program");
+                return -ENOENT;
+        }
         if (r < 0) {
                 log_error("%s: %s", name, strchr(name, '/') ? strerror(ENOENT) : "no such program in PATH");
                 return -ENOENT;

@@ -73,6 +73,10 @@ unsigned string_distance(const char *a, const char *b) {
         return row[m];
 }
 
+bool string_distance_near(const char *word, unsigned distance) {
+        return distance <= MIN(strlen(word), (size_t) 64) / 3 + 1;
+}
+
 char **strv_free(char **list) {
         for (char **s = list; s && *s; s++)
                 free(*s);

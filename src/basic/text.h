@@ -41,6 +41,8 @@ bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size);
 
 /* Levenshtein distance, for "did you mean"; at most 64 bytes of each are looked at. */
 unsigned string_distance(const char *a, const char *b);
+/* Whether candidate is worth a "did you mean" for word at that distance: a third of it wrong, and one more. */
+bool string_distance_near(const char *word, unsigned distance);
 
 /* A NULL-terminated list of strings that grows. All of it is the list's; strv_free(list) → NULL. */
 char **strv_free(char **list);

@@ -163,16 +163,20 @@ BAD_COMMANDS = [
     ([], "a verb is missing"),
     (["rnu", "true"], 'did you mean "run"?'),
     (["shwo"], 'did you mean "show"?'),
-    (["true"], "is not a verb"),
+    (["true"], '"true" is not a verb; to run a program: bailey run true'),
+    (["-V"], "a verb comes first"),
     (["run"], "wants a TARGET"),
     (["run", "--"], "wants a TARGET"),
     (["run", "--strct", "true"], "did you mean --strict?"),
-    (["run", "--plan", "true"], "no such option"),
-    (["show", "--strict", "true"], "no such option"),
+    (["run", "--plan", "true"], "no such option; it is one of bailey show"),
+    (["show", "--strict", "true"], "no such option; it is one of bailey run"),
+    (["run", "-c", "true"], "no such option; see bailey --help"),
+    (["show", "--json", "--plan", "true"], "--json and --plan"),
     (["run", "--strict=yes", "true"], "takes no value"),
     (["run", "--config"], "wants FILE"),
     (["run", "--config", "", "true"], "not an empty word"),
     (["run", "--strict", "--accept-gap", "landlok", "true"], 'did you mean "landlock"?'),
+    (["run", "--strict", "--accept-gap", "all", "true"], "no such gap; they are namespaces, landlock, "),
     (["run", "--accept-gap", "landlock", "true"], "without --strict"),
     (["run", "--env-fd", "x", "true"], "number of an open file descriptor"),
     (["run", "--env-fd", "1", "true"], "above 2"),
@@ -229,6 +233,28 @@ def exit_codes(w):
         for verb in ("run", "show"):
             r = w.call(verb, *args)
             check(r.status == status and r.out == "" and r.err, f"{args}\n{r}")
+
+
+def not_a_program(w):
+    """Found, but not to be executed: the reason is said, not only the error's name."""
+    w.write("W/text", "echo hi\n", 0o755)
+    w.write("W/lost", "#!/nowhere/interpreter\n", 0o755)
+    for target, status, piece in (("./text", NOT_EXECUTABLE, "needs a #! line"), ("./lost", NOT_FOUND, "does not exist inside")):
+        r = w.call("run", target)
+        check(r.status == status and piece in r.err, r)
+
+
+def readme(w):
+    """The README's policy, as it stands there, gives what the README says."""
+    top = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    with open(os.path.join(top, "README.md"), encoding="utf-8") as f:
+        policy = re.search(r"<<'END'\n(.*?)\nEND\n", f.read(), re.DOTALL)[1]
+    w.mkdir("W/project/secrets")
+    w.write("W/project/secrets/key", "k")
+    w.write("W/beside", "b")
+    r = w.run(policy, "ls; cp /bin/true project/t && project/t && echo ran; ls project/secrets || echo denied")
+    check(r.status == 0 and r.out == "project\nran\ndenied\n", r)
+    check("warning" not in r.err and os.path.exists(w.path("W/project/t")), r)
 
 
 def path_is_absolute_only(w):
@@ -335,6 +361,8 @@ main([
     ("N003: allowed egress and bound ports are refused, never treated as denied", network_refused),
     ("a bad command line is an error that says what is meant", bad_commands),
     ("--help and --version", help_and_version),
+    ("the README's policy works", readme),
+    ("a target that cannot be executed: the reason", not_a_program),
     ("the manual pages name every option and key, and no other", manuals),
     ("126 and 127 as env(1) gives them", exit_codes),
     ("C103: a program is not taken from the working directory by accident", path_is_absolute_only),

@@ -54,6 +54,8 @@ static void test_bad(void) {
                 {"[filesystem]\nRead = []\n", "p.toml:2:1: filesystem.Read: unknown key; did you mean \"read\"?"},
                 {"[env]\n\nread = []\n", "p.toml:3:1: env.read: unknown key; \"read\" belongs under [filesystem]"},
                 {"[env]\nhome = \"x\"\n", "p.toml:2:1: env.home: unknown key; \"home\" belongs before the first table"},
+                {"[devices]\n", "p.toml:1:2: devices: unknown table; here stand home, [filesystem], [network], [env], [resources]"},
+                {"[filesystem]\nhide = []\n", "p.toml:2:1: filesystem.hide: unknown key; here stand read, write, "},
                 {"hom = \"x\"\n", "p.toml:1:1: hom: unknown key; did you mean \"home\"?"},
                 {"include = [\"x\"]\n", "p.toml:1:1: include: unknown key;"},
                 {"[resources]\nmemory = \"64 M\"\n", "p.toml:2:1: resources.memory: \"64 M\" is not a size;"},
