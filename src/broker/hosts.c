@@ -142,6 +142,8 @@ int host_parse(const char *text, Host *ret, const char **ret_problem) {
 
         if (size >= 2 && text[0] == '[' && text[size - 1] == ']')
                 return parse_ipv6((Slice){text + 1, size - 2}, ret, ret_problem);
+        if (strchr(text, '/') || (strchr(text, ':') && strchr(text, ':') == strrchr(text, ':')))
+                return refuse(ret_problem, "the host has to stand alone, without a scheme, port or path");
         if (strchr(text, ':'))
                 return parse_ipv6((Slice){text, size}, ret, ret_problem);
         return parse_name((Slice){text, size}, ret, ret_problem);

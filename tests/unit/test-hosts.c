@@ -200,6 +200,15 @@ static void test_patterns_refused(void) {
                 if (host_pattern_parse(bad[i], &pattern, &problem) != -EBADMSG || !problem)
                         test_fail(__FILE__, __LINE__, "\"%s\" was taken", bad[i]);
         }
+
+        /* What people paste. */
+        static const char *const more[] = {"https://x", "x:443", "x:443/path", "x/path"};
+        for (size_t i = 0; i < ELEMENTSOF(more); i++) {
+                const char *problem = NULL;
+                HostPattern pattern;
+                CHECK(host_pattern_parse(more[i], &pattern, &problem) < 0);
+                CHECK_STR(problem, "the host has to stand alone, without a scheme, port or path");
+        }
 }
 
 static void test_patterns_match(void) {
