@@ -102,7 +102,11 @@ static int check_supported(const Policy *policy, const Options *o, GapSet *ret_g
         const char *reason;
 
         if (!policy_network_supported(policy, &reason)) {
-                log_error("Refused: %s; nothing was run", reason);
+                /* Only a file can ask for it: the floor denies. */
+                char **last = policy->files;
+                while (last && last[0] && last[1])
+                        last++;
+                log_error("%s: [network]: refused: %s; nothing was run", last && *last ? *last : "the policy", reason);
                 return -EOPNOTSUPP;
         }
         *ret_gaps = policy_wants_cgroup(policy) ? (GapSet) 1 << GAP_RESOURCES : 0;

@@ -155,6 +155,7 @@ def network_refused(w):
         f = w.policy(f"[network]\n{text}\n")
         r = w.call("run", "--config", f, target)
         check(r.status == NOT_RUN and "this version confines only denied egress" in r.err and r.out == "", r)
+        check(f"bailey: {f}: [network]: refused: " in r.err, r)
         r = w.call("show", "--config", f, target)
         check(r.status == 0 and "  mode: refused (" in r.out, r)
 
