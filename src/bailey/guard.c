@@ -275,6 +275,24 @@ int guard_check(const Policy *p, Layer *const *layers, Findings *findings) {
         return check_home(p, findings);
 }
 
+int guard_check_config(const Policy *p, const char *config, Findings *findings) {
+        _cleanup_(resolved_path_done) ResolvedPath to = {};
+        _cleanup_free_ char *whole = NULL, *path = NULL;
+
+        if (asprintf(&whole, "%s%s%s", config[0] == '/' ? "" : p->working_directory, config[0] == '/' ? "" : "/", config) < 0)
+                return -ENOMEM;
+        int r = path_collapse(whole, &path);
+        if (r >= 0)
+                r = path_resolve(path, &to);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0; /* it was read, by a name that is no file's: a descriptor's */
+        const PathLink *link = doubtful_link(p, &to);
+        if (link && !under_own_tree(link->path))
+                finding_warning(findings, "--config %s leads over the link %s, which the policy lets a session replace; name %s itself",
+                                config, link->path, to.real);
+        return 0;
+}
+
 /* Adds a path to cover when it exists and lies in something granted. Each cover costs every start a mount, so what the account
  * cannot read anyway is left alone where reading is all that matters. */
 static int add_cover(const Policy *p, const char *path, bool always, char ***list) {

@@ -270,6 +270,7 @@ static int resolve_layers(const PolicyRequest *request, Layer **layers, size_t n
 }
 
 int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **ret) {
+        _cleanup_(policy_freep) Policy *p = NULL;
         Layer *layers[3] = {};
         size_t n_layers = 2;
 
@@ -281,7 +282,11 @@ int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **re
                 n_layers = 3;
         }
         if (r >= 0 && !findings_failed(findings))
-                r = resolve_layers(request, layers, n_layers, findings, ret);
+                r = resolve_layers(request, layers, n_layers, findings, &p);
+        if (r >= 0 && p && request->config)
+                r = guard_check_config(p, request->config, findings);
+        if (r >= 0 && p)
+                *ret = TAKE_PTR(p);
         for (size_t i = 0; i < ELEMENTSOF(layers); i++)
                 layer_free(layers[i]);
         return r;

@@ -438,6 +438,20 @@ def brokered(w):
     check(seen["type"] == "listeners" and seen["token"] == token and seen["fds"] == ["proxy"], seen)
 
 
+def linked_policy(w):
+    """A policy named by a link that a session can replace is told; one by a link elsewhere is not."""
+    w.mkdir("policies")
+    f = w.policy('[filesystem]\nwrite = ["../W"]\n'.replace("../W", w.work), "policies/p.toml")
+    w.link(f, "W/link.toml")
+    w.link(f, "link.toml")
+    for name in ("link.toml", w.path("W/link.toml")):
+        r = w.call("run", "--config", name, "true")
+        check(r.status == 0 and f"leads over the link {w.path('W/link.toml')}" in r.err and f"name {f} itself" in r.err, r)
+    for name in (w.path("link.toml"), "../link.toml", f):
+        r = w.call("run", "--config", name, "true")
+        check(r.status == 0 and "link" not in r.err, r)
+
+
 def late_policy(w):
     """What governs a run is fixed when it starts."""
     w.write("secret", "SECRET\n")
@@ -483,5 +497,6 @@ main([
     ("the closing line without namespaces claims no egress denied", closing_without_namespaces),
     ("C051: processes that outlive the command are ended and told", survivors),
     ("N026 N027 S121: a brokered run has one way out, says so inside and in the closing line", brokered),
+    ("C109 C018: a policy file named by a link that a session can replace", linked_policy),
     ("C110: a policy changed during the run changes nothing", late_policy),
 ])
