@@ -171,7 +171,7 @@ static int make_private_file(const char *path) {
 
 static int open_at(const char *path, Store **ret) {
         _cleanup_(store_closep) Store *s = NULL;
-        int version;
+        int version = 0;
 
         int r = make_private_file(path);
         if (r < 0)

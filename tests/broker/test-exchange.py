@@ -126,11 +126,13 @@ def early_answer(t):
     client.send(f"POST /provider/p/up HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{broker.providers['p'].header}"
                 f"Content-Length: {size}\r\n\r\n")
 
+    errors = []
+
     def pour():
         try:
             client.send(b"z" * size)
-        except ConnectionError:
-            pass
+        except ConnectionError as error:
+            errors.append(error)
     thread = threading.Thread(target=pour)
     thread.start()
     far = peer.accept()
@@ -140,6 +142,8 @@ def early_answer(t):
     answer = client.answer()
     t.equal((answer.status, answer.body), (413, b"big"), "answer")
     thread.join()
+    # Linux still gives a reset reader what has come; others lose the answer with the reset.
+    t.equal(errors, [], "what the sender met")
     t.check(client.is_closed(), "the connection goes on after an unread body")
 
 

@@ -75,8 +75,8 @@ def black_holes(t):
 def memory(t):
     Upstream(t, "9.9.9.9:443")
     # A sanitizer keeps what was freed, which is not what is measured here.
-    keep = {"ASAN_OPTIONS": os.environ["ASAN_OPTIONS"] + ":quarantine_size_mb=1:thread_local_quarantine_size_kb=64"} if "ASAN_OPTIONS" in os.environ else {}
-    broker = Broker(t, environment=keep).start({"p": Provider()}, allow=["api.example.com"])
+    options = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=1", "thread_local_quarantine_size_kb=64"]))
+    broker = Broker(t, environment={"ASAN_OPTIONS": options}).start({"p": Provider()}, allow=["api.example.com"])
 
     def resident():
         with open(f"/proc/{broker.process.pid}/statm", encoding="ascii") as f:

@@ -129,7 +129,11 @@ class Resolver(threading.Thread):
 
     def __init__(self):
         super().__init__(daemon=True)
+        # What the hosts file says as well, for a minimal system that has none to be covered by ours.
         self.names = {}
+        for line in HOSTS.splitlines():
+            for name in line.split()[1:]:
+                self.names.setdefault(name, []).append(line.split()[0])
         self.asked = []  # (name, type), in order
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 53))
