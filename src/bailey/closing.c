@@ -81,6 +81,8 @@ void closing_print_json(const RunResult *result, bool brokered) {
                 }
         json_close_array(&w);
         json_add_u64(&w, "status", (uint64_t) result->status);
+        if (result->signal > 0)
+                json_add_u64(&w, "signal", (uint64_t) result->signal);
         json_add_u64(&w, "survivors", result->survivors);
         json_close_object(&w);
         if (json_writer_finish(&w, &text, NULL) < 0 || asprintf(&line, "%s\n", text) < 0) {

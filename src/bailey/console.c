@@ -11,7 +11,7 @@
 #define TIOCGPTPEER _IO('T', 0x41) /* Linux 4.13 */
 #endif
 
-int console_open(const char *devpts, int sock, int *ret_terminal, Failure *f) {
+int console_open(const char *devpts, int sock, uint16_t rows, uint16_t columns, int *ret_terminal, Failure *f) {
         static const char message[] = "{\"v\":1,\"type\":\"console\",\"fds\":[\"terminal\"]}";
         char path[PATH_MAX];
         int unlock = 0;
@@ -26,6 +26,10 @@ int console_open(const char *devpts, int sock, int *ret_terminal, Failure *f) {
         _cleanup_close_ int terminal = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
         if (terminal < 0)
                 return failure_set(f, STAGE_CONSOLE, errno, "its other side");
+        /* Before the payload can ask for it. */
+        const struct winsize size = {.ws_row = rows, .ws_col = columns};
+        if (rows > 0 && columns > 0 && ioctl(master, TIOCSWINSZ, &size) < 0)
+                return failure_set(f, STAGE_CONSOLE, errno, "its size");
         ssize_t n = send_fds(sock, message, sizeof(message) - 1, &master, 1);
         if (n < 0)
                 return failure_set(f, STAGE_CONSOLE, (int) n, "sending it");

@@ -18,11 +18,14 @@ typedef struct RunOptions {
         uint16_t listen_port;          /* 1…65535 */
         int report;          /* gets one JSON line before exec; a unix socket also gets the fds it names */
         int console_socket;  /* gets the master of the terminal opened inside */
+        uint16_t rows, columns; /* of that terminal at first; 0: the kernel's default, which is none */
+        int error_output;    /* the command's standard error; without it the command has that of the caller */
 } RunOptions;
 
 /* What became of a run. */
 typedef struct RunResult {
         int status;            /* exit code for bailey: the command's own, or 128 + signal */
+        int signal;            /* that ended the command; 0: it exited */
         bool started;          /* false: execve() failed, status is 126 or 127, and the error has been printed */
         GapSet gaps;           /* not enforced in this run */
         int landlock_abi;      /* 0 = none */

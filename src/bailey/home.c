@@ -205,7 +205,7 @@ int home_make_mount_points(const Policy *p, const Plan *plan) {
 
                 if (!mounts || streq(s->target, inside) || !path_beneath(s->target, inside))
                         continue;
-                bool directory = s->source && stat(s->source, &st) >= 0 && S_ISDIR(st.st_mode);
+                bool directory = s->source && stat(path_from_working_directory(s->source), &st) >= 0 && S_ISDIR(st.st_mode);
                 r = make_in_home(p->home_real, s->target + strlen(inside) + 1, directory);
                 if (r < 0)
                         return r;

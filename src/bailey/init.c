@@ -17,6 +17,7 @@
 #include "bailey/seccomp.h"
 #include "basic/fd.h"
 #include "basic/parse.h"
+#include "basic/path.h"
 #include "basic/secret.h"
 
 extern char **environ;
@@ -65,7 +66,7 @@ static void wipe_arguments(void) {
 
 static int keep_descriptors(const Init *i) {
         const RunOptions *o = i->context->options;
-        int keep[4] = {i->context->control};
+        int keep[5] = {i->context->control};
         size_t n = 1;
 
         if (o->broker_socket > 2)
@@ -74,6 +75,8 @@ static int keep_descriptors(const Init *i) {
                 keep[n++] = o->broker_token;
         if (o->console_socket > 2)
                 keep[n++] = o->console_socket;
+        if (o->error_output > 2)
+                keep[n++] = o->error_output;
         int r = fd_close_all_except(3, keep, n);
         return r < 0 ? failure_set(i->failure, STAGE_DESCRIPTORS, r, "close_range") : 0;
 }
@@ -170,7 +173,7 @@ static int set_up(Init *i) {
         if (r < 0)
                 return r;
         if (c->options->console_socket >= 0) {
-                r = console_open(devpts_place(i), c->options->console_socket, &i->terminal, i->failure);
+                r = console_open(devpts_place(i), c->options->console_socket, c->options->rows, c->options->columns, &i->terminal, i->failure);
                 if (r < 0)
                         return r;
         }
@@ -179,7 +182,7 @@ static int set_up(Init *i) {
                 if (r < 0)
                         return r;
         }
-        if (chdir(c->plan->working_directory) < 0)
+        if (chdir(path_from_working_directory(c->plan->working_directory)) < 0)
                 return failure_set(i->failure, STAGE_WORKING_DIRECTORY, errno, "%s", c->plan->working_directory);
         return confine(i);
 }
@@ -227,6 +230,8 @@ static int payload_execute(const Init *i) {
                 if (r < 0)
                         return -r;
         }
+        if (i->context->options->error_output > 2 && dup2(i->context->options->error_output, STDERR_FILENO) < 0)
+                return errno;
         r = fd_close_all_except(3, NULL, 0);
         if (r < 0)
                 return -r;
@@ -342,7 +347,7 @@ void init_run(const InitContext *context) {
         if (r >= 0)
                 r = await_go(&i);
         if (r >= 0)
-                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children}, 3);
+                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children, context->options->error_output}, 4);
         if (r >= 0)
                 r = check_interrupted(&i);
         if (r >= 0)

@@ -6,6 +6,7 @@
 
 #include "bailey/landlock.h"
 #include "basic/fd.h"
+#include "basic/path.h"
 
 /* Own names for the kernel's interface (include/uapi/linux/landlock.h), because the headers of the oldest system that this
  * builds on stop at ABI 2. */
@@ -138,7 +139,7 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
 
                 if (!path)
                         continue;
-                int r = add_rule(ruleset, path, granted_rights(a->rights) & handled);
+                int r = add_rule(ruleset, isolated ? path : path_from_working_directory(path), granted_rights(a->rights) & handled);
                 if (r < 0)
                         return failure_set(f, STAGE_LANDLOCK, r, "%s", path);
         }

@@ -192,7 +192,7 @@ static int step_bind(NewRoot *root, const PlanStep *s) {
         int r;
 
         /* Recursive always: a tree with mounts of the outer world below it cannot be cloned without them. */
-        _cleanup_close_ int tree = open_tree(AT_FDCWD, s->source,
+        _cleanup_close_ int tree = open_tree(AT_FDCWD, path_from_working_directory(s->source),
                                              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | (device ? 0 : AT_RECURSIVE));
         if (tree < 0)
                 return -errno;

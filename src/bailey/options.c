@@ -55,7 +55,7 @@ static int read_fd(const Option *option, Options *o, const char *value) {
                 log_error("%s %s: that file descriptor is not open", option->name, value);
                 return -EINVAL;
         }
-        const int others[] = {o->broker_token_fd, o->env_fd, o->report_fd, o->console_socket};
+        const int others[] = {o->broker_token_fd, o->env_fd, o->report_fd, o->console_socket, o->stderr_fd};
         for (size_t i = 0; i < ELEMENTSOF(others); i++)
                 if (others[i] == fd) {
                         log_error("%s %s: that file descriptor is named by another option, too", option->name, value);
@@ -70,6 +70,19 @@ static int read_listen(const Option *option, Options *o, const char *value) {
                 log_error("%s %s: wants 127.0.0.1:PORT", option->name, value);
                 return -EINVAL;
         }
+        return 0;
+}
+
+static int read_size(const Option *option, Options *o, const char *value) {
+        const char *x = strchr(value, 'x');
+        uint64_t rows, columns;
+
+        if (!x || parse_u64_n(value, (size_t) (x - value), UINT16_MAX, &rows) < 0 || parse_u64(x + 1, UINT16_MAX, &columns) < 0) {
+                log_error("%s %s: wants ROWSxCOLUMNS, as in 24x80", option->name, value);
+                return -EINVAL;
+        }
+        o->rows = (uint16_t) rows;
+        o->columns = (uint16_t) columns;
         return 0;
 }
 
@@ -120,6 +133,8 @@ static const Option options[] = {
          "add KEY=VALUE records from a sealed memfd to the environment"},
         {"--report-fd", "N", RUN, read_fd, offsetof(Options, report_fd), "write one line of JSON there before the target starts"},
         {"--console-socket", "N", RUN, read_fd, offsetof(Options, console_socket), "open a terminal inside and send its master there"},
+        {"--console-size", "ROWSxCOLUMNS", RUN, read_size, 0, "how large that terminal is at first"},
+        {"--stderr-fd", "N", RUN, read_fd, offsetof(Options, stderr_fd), "the target's standard error; bailey's own stays what it is"},
 };
 
 static const char *const verbs[] = {"run", "show"};
@@ -194,6 +209,10 @@ static int check_together(const Options *o) {
                 log_error("--accept-gap does nothing without --strict; give both or none");
                 return -EINVAL;
         }
+        if (o->stderr_fd >= 0 && o->console_socket >= 0) {
+                log_error("--stderr-fd and --console-socket: the target's standard error is either that or the terminal; give one");
+                return -EINVAL;
+        }
         if (!o->argv[0]) {
                 log_error("bailey %s wants a TARGET; see bailey --help", verbs[o->verb]);
                 return -EINVAL;
@@ -224,7 +243,8 @@ static int find_verb(const char *word, Verb *ret) {
 }
 
 int options_parse(int argc, char *const *argv, Options *ret) {
-        Options o = {.broker_token_fd = -EBADF, .env_fd = -EBADF, .report_fd = -EBADF, .console_socket = -EBADF};
+        Options o = {.broker_token_fd = -EBADF, .env_fd = -EBADF, .report_fd = -EBADF, .console_socket = -EBADF,
+                     .stderr_fd = -EBADF};
         int at = 2, r;
 
         if (argc < 2) {

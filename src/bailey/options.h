@@ -25,7 +25,8 @@ typedef struct Options {
         int broker_token_fd;
         uint32_t listen_address; /* network byte order */
         uint16_t listen_port;    /* 0: not given */
-        int env_fd, report_fd, console_socket;
+        int env_fd, report_fd, console_socket, stderr_fd;
+        uint16_t rows, columns;  /* of the terminal; 0: not given */
         char *const *argv;       /* TARGET ARGS…, NULL-terminated */
 } Options;
 

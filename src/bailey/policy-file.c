@@ -59,6 +59,8 @@ static char *read_path(Reader *r, const Key *key, const TomlValue *v) {
                 problem(r, key, v, "\"%s\": ~ is not supported; write the path out, or \"./%s\" for a file of that name", s, s);
         else if (strstr(s, "${"))
                 problem(r, key, v, "\"%s\": variables are not supported in paths; write the path out", s);
+        else if (s[0] != '/' && !r->base)
+                problem(r, key, v, "\"%s\" starts from the file's directory, and this file has none here; write an absolute path", s);
         else {
                 int e = s[0] == '/' ? path_collapse(s, &path) : path_join_beneath(r->base, s, &path);
                 if (e == -EXDEV)
@@ -395,29 +397,65 @@ int policy_file_parse(const char *text, size_t size, const char *file, const cha
         return 0;
 }
 
+/* A supervisor hands the file itself over: it is read whatever may lie in its way by name, or whether it has a name at all. */
+static int open_policy(const char *path, bool *ret_handed_over) {
+        const char *number = startswith(path, "/proc/self/fd/");
+        int given, fd;
+
+        *ret_handed_over = number && parse_fd(number, &given) >= 0;
+        if (*ret_handed_over) {
+                fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
+                if (fd >= 0)
+                        (void) lseek(fd, 0, SEEK_SET);
+        } else
+                /* O_NONBLOCK: a fifo must not hold us up. */
+                fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        return fd < 0 ? -errno : fd;
+}
+
+/* The name that a file handed over has, when it is one that leads to it; else the one it was given by. */
+static int name_policy(const char *path, const struct stat *st, char **ret_real, char **ret_base) {
+        char text[PATH_MAX];
+        struct stat there;
+
+        ssize_t n = readlink(path, text, sizeof(text) - 1);
+        if (n > 0) {
+                text[n] = 0;
+                if (text[0] == '/' && lstat(text, &there) >= 0 && there.st_dev == st->st_dev && there.st_ino == st->st_ino) {
+                        *ret_real = strdup(text);
+                        *ret_base = *ret_real ? path_parent(text) : NULL;
+                        return *ret_base ? 0 : -ENOMEM;
+                }
+        }
+        *ret_real = strdup(path);
+        return *ret_real ? 0 : -ENOMEM;
+}
+
 int policy_file_load(const char *path, Findings *findings, Layer **ret) {
         _cleanup_free_ char *text = NULL, *real = NULL, *base = NULL;
+        bool handed_over;
         size_t size;
 
-        /* O_NONBLOCK: a fifo must not hold us up. */
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        _cleanup_close_ int fd = open_policy(path, &handed_over);
         struct stat st;
-        int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+        int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
         if (r == 0 && !S_ISREG(st.st_mode))
                 r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
         if (r == 0)
                 r = read_fd_full(fd, TOML_SIZE_MAX, &text, &size);
-        if (r == 0) {
+        if (r == 0 && handed_over)
+                r = name_policy(path, &st, &real, &base);
+        else if (r == 0) {
                 real = realpath(path, NULL);
-                r = real ? 0 : -errno;
+                base = real ? path_parent(real) : NULL;
+                r = base ? 0 : real ? -ENOMEM : -errno;
         }
+        if (r == -ENOMEM)
+                return r;
         if (r < 0) {
                 finding_error(findings, "%s: the policy cannot be read: %s", path,
                               r == -EINVAL ? "not a regular file" : strerror(-r));
                 return 0;
         }
-        base = path_parent(real);
-        if (!base)
-                return -ENOMEM;
         return policy_file_parse(text, size, real, base, findings, ret);
 }

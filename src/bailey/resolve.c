@@ -38,6 +38,7 @@ typedef struct Walk {
         size_t length;
         char rest[PATH_MAX * 2]; /* still to come */
         ResolvedPath *result;
+        char here[PATH_MAX]; /* the working directory's name, "" when it has none */
 } Walk;
 
 static int walk_to_root(Walk *w) {
@@ -87,14 +88,28 @@ static int step_up(Walk *w) {
         return 0;
 }
 
+static bool leads_here(const Walk *w, const char *name) {
+        return strncmp(w->here, w->done, w->length) == 0 && w->here[w->length] == '/' && streq(w->here + w->length + 1, name);
+}
+
+/* The working directory was opened by whoever started us, so it is looked at as what it is and not by its name: directories above it may
+ * be closed to this account. The kernel names it without links, so an equal name is no guess. */
+static int enter_here(Walk *w) {
+        int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && w->result->error == -EACCES)
+                w->result->error = 0;
+        return fd;
+}
+
 static int step_down(Walk *w, const char *name) {
         _cleanup_close_ int next = -EBADF;
         size_t n = strlen(name);
         struct stat st;
 
         /* Below something that is not there nothing can be looked at; the name is still followed by text. */
-        if (w->result->error == 0) {
-                next = openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        bool here = (w->result->error == 0 || w->result->error == -EACCES) && leads_here(w, name);
+        if (w->result->error == 0 || here) {
+                next = here ? enter_here(w) : openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
                 if (next < 0)
                         w->result->error = -errno;
                 else if (fstat(next, &st) < 0)
@@ -185,6 +200,8 @@ int path_resolve(const char *path, ResolvedPath *ret) {
         w->fd = -EBADF;
         w->result = &result;
         memcpy(w->rest, path, strlen(path) + 1);
+        if (!getcwd(w->here, sizeof(w->here)) || w->here[0] != '/')
+                w->here[0] = 0;
         r = walk(w);
         safe_close(w->fd);
         if (r < 0)

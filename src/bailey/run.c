@@ -141,9 +141,14 @@ static int run_policy(const Options *o, const Policy *policy, int broker) {
                 .listen_port = o->listen_port,
                 .report = o->report_fd,
                 .console_socket = o->console_socket,
+                .rows = o->rows,
+                .columns = o->columns,
+                .error_output = o->stderr_fd,
         }, &result);
-        if (r < 0 || !result.started)
+        if (r < 0)
                 return EXIT_NOT_RUN;
+        if (!result.started)
+                return result.status;
         result.gaps |= gaps;
         if (o->json)
                 closing_print_json(&result, broker >= 0);

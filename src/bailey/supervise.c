@@ -78,9 +78,10 @@ static int ended(Supervisor *s, const ControlMessage *m) {
         if (m->exec_error > 0)
                 /* As shells have it: 127 not found, 126 found and not executable. */
                 result->status = m->exec_error == ENOENT || m->exec_error == ENOTDIR ? 127 : 126;
-        else if (WIFSIGNALED(m->wait_status))
-                result->status = 128 + WTERMSIG(m->wait_status);
-        else
+        else if (WIFSIGNALED(m->wait_status)) {
+                result->signal = WTERMSIG(m->wait_status);
+                result->status = 128 + result->signal;
+        } else
                 result->status = WEXITSTATUS(m->wait_status);
         return 1;
 }

@@ -12,6 +12,7 @@ static int check(const char *path) {
         struct stat st;
 
         /* Behind a directory that cannot be entered there is nothing, for all that can be known. */
+        path = path_from_working_directory(path);
         if (stat(path, &st) < 0)
                 return -ENOENT;
         if (S_ISDIR(st.st_mode))

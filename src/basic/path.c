@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
+#include <unistd.h>
 
 #include "basic/path.h"
 #include "basic/text.h"
@@ -72,6 +73,18 @@ bool path_beneath(const char *path, const char *dir) {
                 return true;
         const char *rest = startswith(path, dir);
         return rest && (*rest == 0 || *rest == '/');
+}
+
+const char *path_from_working_directory(const char *path) {
+        char here[PATH_MAX];
+
+        /* One that was removed, or lies outside of the root, has no name that begins with a slash. */
+        if (!getcwd(here, sizeof(here)) || here[0] != '/' || !path_beneath(path, here))
+                return path;
+        size_t n = strlen(here);
+        const char *rest = path + (n > 1 ? n : 0);
+        rest += *rest == '/';
+        return *rest ? rest : ".";
 }
 
 unsigned path_depth(const char *path) {

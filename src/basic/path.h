@@ -13,6 +13,10 @@ int path_join_beneath(const char *base, const char *relative, char **ret);
 /* For collapsed paths: path == dir or lies below it. */
 bool path_beneath(const char *path, const char *dir);
 
+/* How a system call names a collapsed path best: from the working directory on when it is that or lies below it, so that no directory
+ * above, which may be closed to this process, is passed again; else path itself. Part of path, or ".". */
+const char *path_from_working_directory(const char *path);
+
 /* Components of a collapsed path; 0 for "/". */
 unsigned path_depth(const char *path);
 

@@ -3,7 +3,7 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "broker/receipt.h"
-#include "broker/scrub.h"
+#include "shared/scrub.h"
 
 #define CREDENTIAL_PREFIX "errand-session-"
 #define CREDENTIAL_DIGITS 64U

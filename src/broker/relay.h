@@ -7,8 +7,8 @@
 #include "broker/dial.h"
 #include "broker/exchange.h"
 #include "broker/limits.h"
-#include "broker/scrub.h"
 #include "broker/upstream.h"
+#include "shared/scrub.h"
 
 typedef enum ExchangePhase {
         EXCHANGE_DIALLING,   /* first, or again after a kept connection died; → HANDSHAKE, OWN_ANSWER */

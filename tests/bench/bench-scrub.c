@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/clock.h"
-#include "broker/scrub.h"
+#include "shared/scrub.h"
 
 /* How fast an answer is scrubbed, in pieces of a relay's size: GB of input a second. */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "broker/scrub.h"
+#include "shared/scrub.h"
 #include "fuzz.h"
 
 /* Input: one byte for the key's length and one for the splits, the key, the text. An odd second byte folds both to two letters, so that

@@ -150,7 +150,7 @@ int main(int argc, char *argv[]) {
         /* Static: what it points to lives as long as the program. */
         static Plan plan = {.steps = steps, .accesses = accesses, .environment = environment, .working_directory = (char *) "/"};
         RunOptions options = {
-                .broker_socket = -EBADF, .broker_token = -EBADF, .report = -EBADF, .console_socket = -EBADF,
+                .broker_socket = -EBADF, .broker_token = -EBADF, .report = -EBADF, .console_socket = -EBADF, .error_output = -EBADF,
                 .listen_address.s_addr = htonl(INADDR_LOOPBACK), .listen_port = 3128,
         };
         const char *result_path = NULL;

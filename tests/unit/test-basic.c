@@ -30,6 +30,20 @@ static void test_path_collapse(void) {
         CHECK(!out);
 }
 
+static void test_path_from_working_directory(void) {
+        static const struct {
+                const char *here, *in, *out;
+        } table[] = {
+                {"/usr/bin", "/usr/bin", "."}, {"/usr/bin", "/usr/bin/env", "env"}, {"/usr", "/usr/bin/env", "bin/env"},
+                {"/usr/bin", "/usr", "/usr"},  {"/usr/bin", "/usr/binary", "/usr/binary"}, {"/", "/usr/bin", "usr/bin"}, {"/", "/", "."},
+                {"/usr/bin", "env", "env"},
+        };
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                CHECK_INT(chdir(table[i].here), 0);
+                CHECK_STR(path_from_working_directory(table[i].in), table[i].out);
+        }
+}
+
 static void test_path_join(void) {
         _cleanup_free_ char *out = NULL;
         char *none = NULL;
@@ -152,6 +166,7 @@ static void test_memfd(void) {
 
 int main(void) {
         RUN(test_path_collapse, "paths collapse by text");
+        RUN(test_path_from_working_directory, "paths from the working directory on");
         RUN(test_path_join, "a relative path cannot leave its base");
         RUN(test_parse, "numbers, sizes, ports and listen addresses are strict");
         RUN(test_escape, "control characters from outside are shown, not sent to a terminal");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "broker/scrub.h"
+#include "shared/scrub.h"
 #include "test.h"
 
 static Secret *secret(const char *text) {

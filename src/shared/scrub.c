@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "broker/scrub.h"
+#include "shared/scrub.h"
 
 /* Knuth, Morris and Pratt, so the bytes held back are always the longest start of the key that the stream ends with, and no
  * byte is looked at more than twice. They need no buffer: they are the key's own first `matched` bytes. Between matches

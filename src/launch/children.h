@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The shims that are children of this launcher, those of an earlier one that were found by their sockets, and helpers that end soon. */
+
+#include "launch/launcher.h"
+#include "launch/request.h"
+
+/* Starts a shim; the reply comes when it listens or has failed. Negative with *ret_problem (to free; may be NULL): nothing was started. */
+int session_launch(Launcher *l, const LaunchPlan *plan, Ticket ticket, char **ret_problem);
+
+/* A session of that id; where there is none and `socket` is a shim's, one found there (of this account, alive). -ENOENT. */
+int session_find(Launcher *l, const char *id, const char *socket, Session **ret);
+
+pid_t session_pid(const Session *s);
+int session_signal(const Session *s, int signal);
+
+/* Asks every shim to stop; the event loop exits when the last is gone. Nothing is waited for longer than grace periods and LAST_WAIT_USEC. */
+void sessions_end(Launcher *l);
+void sessions_free(Launcher *l); /* forgets them: shims go on */
+
+/* Runs `work` in a child of this program's own and replies when it has ended: "ok" for 0, else the errno that it returned. */
+int helper_start(Launcher *l, Ticket ticket, int (*work)(int fd), int fd);

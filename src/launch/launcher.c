@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "launch/backend-bailey.h"
+#include "launch/children.h"
+#include "launch/request.h"
+#include "launch/tree.h"
+#include "launch/usage.h"
+
+/* A request being handled. */
+typedef struct Request {
+        Launcher *launcher;
+        Message *message;
+        JsonObject *object;
+        Ticket ticket;
+} Request;
+
+void launcher_open_reply(JsonWriter *w, const char *type, Ticket ticket) {
+        message_open(w, type);
+        if (ticket.has_serial)
+                json_add_u64(w, "serial", ticket.serial);
+}
+
+void launcher_send(Launcher *l, JsonWriter *w) {
+        if (l->ending)
+                return;
+        int r = message_send(l->fd, w, NULL, 0);
+        if (r < 0)
+                log_warning_errno(r, "errandd does not take a message: %m");
+}
+
+void launcher_reply(Launcher *l, Ticket ticket, int error, const char *text) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        launcher_open_reply(&w, error < 0 ? "error" : "ok", ticket);
+        if (error < 0)
+                json_add_string(&w, "text", text ?: strerror(-error));
+        launcher_send(l, &w);
+}
+
+static void reply(const Request *q, int error, const char *text) {
+        launcher_reply(q->launcher, q->ticket, error, text);
+}
+
+static void handle_launch(Request *q) {
+        _cleanup_(launch_plan_freep) LaunchPlan *plan = NULL;
+        _cleanup_free_ char *problem = NULL;
+
+        int r = launch_plan_parse(q->message, &plan, &problem);
+        if (r >= 0)
+                r = session_launch(q->launcher, plan, q->ticket, &problem);
+        if (r < 0)
+                reply(q, r, problem);
+}
+
+/* The session that the request names, or NULL after a reply. */
+static Session *named_session(Request *q) {
+        const char *id, *socket = NULL;
+        Session *s;
+
+        int r = json_get_string(q->object, "shimSocket", &socket);
+        if (json_get_string(q->object, "session", &id) < 0 || !launch_session_valid(id) || (r < 0 && r != -ENOENT)) {
+                reply(q, -EINVAL, "\"session\" is not a session's id, or \"shimSocket\" no path");
+                return NULL;
+        }
+        r = session_find(q->launcher, id, socket, &s);
+        if (r >= 0)
+                return s;
+        reply(q, r, r == -ENOENT ? "there is no shim of that session" : NULL);
+        return NULL;
+}
+
+static void handle_stop(Request *q) {
+        const Session *s = named_session(q);
+
+        if (s)
+                reply(q, session_signal(s, SIGTERM), NULL);
+}
+
+static void handle_kill(Request *q) {
+        uint64_t number;
+
+        if (json_get_u64(q->object, "signal", SIGRTMAX, &number) < 0 || number == 0) {
+                reply(q, -EINVAL, "\"signal\" is not the number of a signal");
+                return;
+        }
+        const Session *s = named_session(q);
+        if (s)
+                reply(q, session_signal(s, (int) number), NULL);
+}
+
+static void handle_adopt(Request *q) {
+        if (named_session(q))
+                reply(q, 0, NULL);
+}
+
+static void handle_usage(Request *q) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        Usage usage;
+
+        const Session *s = named_session(q);
+        if (!s)
+                return;
+        int r = usage_read(session_pid(s), &usage);
+        if (r < 0) {
+                reply(q, r, NULL);
+                return;
+        }
+        launcher_open_reply(&w, "usage", q->ticket);
+        json_add_u64(&w, "memory", usage.memory_bytes);
+        json_add_u64(&w, "pids", usage.processes);
+        json_add_u64(&w, "cpu", usage.cpu_usec);
+        launcher_send(q->launcher, &w);
+}
+
+static void handle_collect(Request *q) {
+        _cleanup_close_ int state = message_take_fd(q->message, "state");
+        const char *id;
+        Session *s;
+
+        if (json_get_string(q->object, "session", &id) < 0 || !launch_session_valid(id) || state < 0) {
+                reply(q, -EINVAL, "a collect has the \"session\" and the descriptor \"state\"");
+                return;
+        }
+        if (session_find(q->launcher, id, NULL, &s) >= 0) {
+                reply(q, -EBUSY, "the session has a shim still; stop it first");
+                return;
+        }
+        int r = helper_start(q->launcher, q->ticket, tree_empty, state);
+        if (r < 0)
+                reply(q, r, NULL);
+}
+
+static void handle_probe(Request *q) {
+        int r = backend_bailey_probe(q->launcher, q->ticket);
+        if (r < 0)
+                reply(q, r, NULL);
+}
+
+static void handle_mkproject(Request *q) {
+        reply(q, -EOPNOTSUPP, "not in this mode: a project is a directory that is there, and errandd opens it");
+}
+
+static const struct {
+        const char *type;
+        void (*handle)(Request *q);
+        const char *members[4]; /* beside v, type, serial, fds */
+        bool own_members;       /* the handler checks them */
+} requests[] = {
+        {"launch", handle_launch, {}, true},
+        {"stop", handle_stop, {"session", "shimSocket"}, false},
+        {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
+        {"adopt", handle_adopt, {"session", "shimSocket"}, false},
+        {"usage", handle_usage, {"session", "shimSocket"}, false},
+        {"collect", handle_collect, {"session", "path"}, false},
+        {"probe", handle_probe, {"backend"}, false},
+        {"mkproject", handle_mkproject, {}, true},
+};
+
+static void dispatch(Request *q) {
+        const char *unknown;
+
+        int r = json_get_u64(q->object, "serial", INT64_MAX, &q->ticket.serial);
+        q->ticket.has_serial = r >= 0;
+        if (r < 0 && r != -ENOENT) {
+                reply(q, -EINVAL, "\"serial\" is not a number");
+                return;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(requests); i++) {
+                if (!streq(requests[i].type, message_type(q->message)))
+                        continue;
+                if (!requests[i].own_members && !request_members_known(q->object, requests[i].members, &unknown))
+                        reply(q, -EINVAL, "the request has a member that it does not know");
+                else
+                        requests[i].handle(q);
+                return;
+        }
+        reply(q, -EINVAL, "not a request that is known here: launch, stop, kill, adopt, usage, collect, probe, mkproject");
+}
+
+static void end(Launcher *l) {
+        l->ending = true;
+        l->io = sd_event_source_disable_unref(l->io);
+        sessions_end(l);
+}
+
+static int on_message(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        _cleanup_(message_freep) Message *m = NULL;
+        _cleanup_free_ char *problem = NULL;
+        Launcher *l = userdata;
+
+        int r = message_receive(l->fd, &m, &problem);
+        if (r == -EAGAIN)
+                return 0;
+        if (r >= 0) {
+                Request q = {.launcher = l, .message = m, .object = message_object(m)};
+                dispatch(&q);
+                return 0;
+        }
+        if (problem) {
+                /* errandd and launcher are of one version: this is a defect, and sessions need not end for it. */
+                log_error("A request is not understood: %s", problem);
+                launcher_reply(l, (Ticket){}, -EBADMSG, problem);
+                return 0;
+        }
+        if (r != -ECONNRESET)
+                log_error_errno(r, "errandd cannot be heard: %m");
+        end(l);
+        return 0;
+}
+
+static int set_up(Launcher *l) {
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+        sigset_t set;
+
+        if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        l->errandd_uid = peer.uid;
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        int r = fd_nonblock(l->fd, true);
+        if (r >= 0)
+                r = sd_event_new(&l->event);
+        return r < 0 ? r : sd_event_add_io(l->event, &l->io, l->fd, EPOLLIN, on_message, l);
+}
+
+int launcher_run(int fd, int shim, int bailey) {
+        Launcher l = {.fd = fd, .shim = shim, .bailey = bailey};
+
+        int r = set_up(&l);
+        if (r >= 0)
+                r = sd_event_loop(l.event);
+        if (r < 0)
+                log_error_errno(r, "The launcher failed: %m");
+        sessions_free(&l);
+        sd_event_source_disable_unref(l.io);
+        sd_event_unref(l.event);
+        safe_close(l.fd);
+        safe_close(l.shim);
+        safe_close(l.bailey);
+        return r < 0 ? r : r > 0 ? -EIO : 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What errandd can make a launcher hold, and every time limit, with its reason. */
+
+#include "basic/clock.h"
+
+#define SESSIONS_MAX 512U             /* live at once; errandd has a lower limit of its own */
+#define HELPERS_MAX 64U               /* probes and collections at once */
+#define COMMAND_WORDS_MAX 4096U       /* a 64 KiB message holds no more of any use */
+#define GAPS_MAX 32U                  /* bailey knows 13 */
+#define GRACE_MS_MAX (3600U * 1000U)
+#define READY_USEC (10 * USEC_PER_SEC) /* a shim listens within milliseconds */
+#define PROBE_USEC (20 * USEC_PER_SEC) /* bailey runs /bin/true in two */
+#define LAST_WAIT_USEC (5 * USEC_PER_SEC) /* beyond the grace period, when errandd is gone and a shim does not go */

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A "launch" request, read strictly into a plan: what is not understood whole is refused whole. */
+
+#include "shared/message.h"
+
+typedef enum LaunchFd {
+        LAUNCH_FD_PROJECT,     /* directory */
+        LAUNCH_FD_POLICY,      /* regular file, readable */
+        LAUNCH_FD_TRANSCRIPT,  /* regular file, append-only; so are the events */
+        LAUNCH_FD_EVENTS,
+        LAUNCH_FD_ENVIRONMENT, /* sealed memfd; so are scrub and token */
+        LAUNCH_FD_SCRUB,
+        LAUNCH_FD_TOKEN,       /* with a broker, and only then */
+        LAUNCH_FD_STDIN,       /* may be given without a terminal */
+        LAUNCH_FD_STDOUT,
+        LAUNCH_FD_STDERR,
+        LAUNCH_FD_TERMINAL,    /* may be given with a terminal: a unix stream socket, attached from the first byte on */
+        _LAUNCH_FD_MAX,
+        _LAUNCH_FD_INVALID = -EINVAL,
+} LaunchFd;
+
+/* The name it has in the message, and for the shim. */
+const char *launch_fd_to_string(LaunchFd fd);
+
+typedef struct LaunchPlan {
+        char *session;
+        char **command;
+        bool interactive, strict;
+        uint16_t rows, columns;   /* 0: not given */
+        char *home, *socket;      /* absolute paths */
+        char *broker_socket, *listen; /* NULL: no broker */
+        char **accept_gaps;
+        uint32_t grace_ms;
+        int fds[_LAUNCH_FD_MAX];  /* -EBADF where there is none */
+} LaunchPlan;
+
+/* [a-z0-9]{1,28}, as errandd has it. */
+bool launch_session_valid(const char *s);
+
+/* Takes the message's fds. -EBADMSG with *ret_problem, a sentence (to free). */
+int launch_plan_parse(Message *m, LaunchPlan **ret, char **ret_problem);
+LaunchPlan *launch_plan_free(LaunchPlan *p);
+DEFINE_CLEANUP(LaunchPlan *, launch_plan_free);
+
+/* True when every member of o is among v, type, serial, fds and known[], NULL-terminated; else *ret_name is the first that is not (borrowed). */
+bool request_members_known(JsonObject *o, const char *const *known, const char **ret_name);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/secret.h"
+#include "basic/text.h"
+#include "shim/child.h"
+
+#define ENVIRONMENT_BYTES_MAX (1024U * 1024U) /* as bailey has it */
+
+/* All that is needed between fork and exec, made before. */
+typedef struct Start {
+        char **argv, **environment;
+        int bailey, project;
+        int standard[3]; /* to become 0, 1, 2 */
+        int keep[10];    /* stay open, each under its number */
+        size_t n_keep;
+        pid_t parent;
+        struct rlimit core;
+} Start;
+
+void child_done(Child *c) {
+        c->report = safe_close(c->report);
+        c->console = safe_close(c->console);
+        c->log = safe_close(c->log);
+        c->output = safe_close(c->output);
+        c->error = safe_close(c->error);
+}
+
+_printf_(2, 3) static int add(char ***argv, const char *format, ...) {
+        char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        return strv_consume(argv, text);
+}
+
+static int add_fd(Start *s, const char *option, int fd) {
+        s->keep[s->n_keep++] = fd;
+        int r = add(&s->argv, "%s", option);
+        return r < 0 ? r : add(&s->argv, "%d", fd);
+}
+
+static int add_two(Start *s, const char *option, const char *value) {
+        int r = add(&s->argv, "%s", option);
+        return r < 0 ? r : add(&s->argv, "%s", value);
+}
+
+static int build_arguments(const ShimOptions *o, int report, int console, int error, Start *s) {
+        static const char *const fixed[] = {"bailey", "run", "--quiet", "--json"};
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(fixed) && r >= 0; i++)
+                r = add(&s->argv, "%s", fixed[i]);
+        if (r >= 0 && o->strict)
+                r = add(&s->argv, "--strict");
+        for (size_t i = 0; i < o->n_accepted_gaps && r >= 0; i++)
+                r = add_two(s, "--accept-gap", o->accepted_gaps[i]);
+        if (r >= 0)
+                r = add(&s->argv, "--config");
+        if (r >= 0) {
+                s->keep[s->n_keep++] = o->fds[SHIM_FD_POLICY];
+                r = add(&s->argv, "/proc/self/fd/%d", o->fds[SHIM_FD_POLICY]);
+        }
+        if (r >= 0)
+                r = add_two(s, "--home", o->home);
+        if (r >= 0)
+                r = add_fd(s, "--env-fd", o->fds[SHIM_FD_ENVIRONMENT]);
+        if (r >= 0)
+                r = add_fd(s, "--report-fd", report);
+        if (r >= 0 && console >= 0)
+                r = add_fd(s, "--console-socket", console);
+        if (r >= 0 && console >= 0 && o->rows > 0 && o->columns > 0) {
+                r = add(&s->argv, "--console-size");
+                if (r >= 0)
+                        r = add(&s->argv, "%ux%u", o->rows, o->columns);
+        }
+        if (r >= 0 && error >= 0)
+                r = add_fd(s, "--stderr-fd", error);
+        if (r >= 0 && o->broker_socket) {
+                r = add_two(s, "--broker-socket", o->broker_socket);
+                if (r >= 0)
+                        r = add_fd(s, "--broker-token-fd", o->fds[SHIM_FD_TOKEN]);
+                if (r >= 0)
+                        r = add_two(s, "--listen", o->listen);
+        }
+        if (r >= 0)
+                r = add(&s->argv, "--");
+        for (char **c = o->command; *c && r >= 0; c++)
+                r = strv_extend(&s->argv, *c);
+        return r;
+}
+
+/* bailey looks the command up in PATH and passes TERM on: the session's own, which are no secrets. Nothing else of ours. */
+static int build_environment(int fd, char ***ret) {
+        _cleanup_strv_free_ char **list = NULL;
+        struct stat st;
+        int r = 0;
+
+        if (fstat(fd, &st) < 0 || st.st_size > ENVIRONMENT_BYTES_MAX)
+                return -EFBIG;
+        size_t size = (size_t) st.st_size;
+        _cleanup_free_ char *data = calloc(size + 1, 1);
+        if (!data)
+                return -ENOMEM;
+        ssize_t n = pread(fd, data, size, 0);
+        for (size_t at = 0; n > 0 && at < (size_t) n && r >= 0; at += strlen(data + at) + 1)
+                if (startswith(data + at, "PATH=") || startswith(data + at, "TERM="))
+                        r = strv_extend(&list, data + at);
+        secret_wipe(data, size);
+        if (r >= 0 && !list)
+                r = strv_extend(&list, "PATH=/usr/local/bin:/usr/bin:/bin");
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(list);
+        return 0;
+}
+
+/* In the child: only system calls. */
+_noreturn_ static void execute(const Start *s) {
+        static const char failed[] = "bailey: it cannot be executed\n";
+        const struct sigaction action = {.sa_handler = SIG_DFL};
+        sigset_t none;
+
+        /* The shim's death is bailey's, and bailey's is the sandbox's. It may have come before this was asked for. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != s->parent)
+                _exit(EXIT_FAILURE);
+        for (int i = 1; i < NSIG; i++)
+                if (i != SIGKILL && i != SIGSTOP)
+                        (void) sigaction(i, &action, NULL);
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) setrlimit(RLIMIT_CORE, &s->core);
+        /* What a payload sends to its own process group is not for the shim. */
+        (void) setsid();
+        bool good = fchdir(s->project) == 0;
+        for (int i = 0; i <= STDERR_FILENO && good; i++)
+                good = dup2(s->standard[i], i) >= 0;
+        good = good && fd_close_all_except(3, s->keep, s->n_keep) >= 0;
+        for (size_t i = 0; i < s->n_keep && good; i++)
+                good = s->keep[i] == s->bailey || fd_cloexec(s->keep[i], false) >= 0;
+        if (good)
+                (void) syscall(SYS_execveat, s->bailey, "", s->argv, s->environment, AT_EMPTY_PATH);
+        (void) !write(STDERR_FILENO, failed, sizeof(failed) - 1);
+        _exit(125);
+}
+
+static int make_pair(bool wanted, int *ret_ours, int *ret_theirs) {
+        int pair[2];
+
+        if (!wanted)
+                return 0;
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        *ret_ours = pair[0];
+        *ret_theirs = pair[1];
+        return 0;
+}
+
+static int make_pipe(bool wanted, int *ret_ours, int *ret_theirs) {
+        int pair[2];
+
+        if (!wanted)
+                return 0;
+        if (pipe2(pair, O_CLOEXEC) < 0)
+                return -errno;
+        *ret_ours = pair[0];
+        *ret_theirs = pair[1];
+        return fd_nonblock(pair[0], true);
+}
+
+static void close_given(ShimOptions *o) {
+        static const ShimFd given[] = {SHIM_FD_BAILEY, SHIM_FD_PROJECT, SHIM_FD_POLICY, SHIM_FD_ENVIRONMENT, SHIM_FD_TOKEN,
+                                       SHIM_FD_STDIN, SHIM_FD_STDOUT, SHIM_FD_STDERR};
+
+        for (size_t i = 0; i < ELEMENTSOF(given); i++)
+                o->fds[given[i]] = safe_close(o->fds[given[i]]);
+}
+
+static int start(ShimOptions *o, Child *c, const char **ret_what) {
+        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY);
+        _cleanup_close_ int report = -EBADF, console = -EBADF, log = -EBADF, output = -EBADF, error = -EBADF;
+        _cleanup_strv_free_ char **argv = NULL, **environment = NULL;
+        bool files = !o->interactive;
+        int r;
+
+        *ret_what = "pipes";
+        if (null < 0)
+                return -errno;
+        r = make_pair(true, &c->report, &report);
+        if (r >= 0)
+                r = make_pair(o->interactive, &c->console, &console);
+        if (r >= 0)
+                r = make_pipe(true, &c->log, &log);
+        if (r >= 0)
+                r = make_pipe(files && o->fds[SHIM_FD_STDOUT] < 0, &c->output, &output);
+        if (r >= 0)
+                r = make_pipe(files && o->fds[SHIM_FD_STDERR] < 0, &c->error, &error);
+        if (r < 0)
+                return r;
+
+        Start s = {.bailey = o->fds[SHIM_FD_BAILEY], .project = o->fds[SHIM_FD_PROJECT], .parent = getpid()};
+        if (getrlimit(RLIMIT_CORE, &s.core) < 0)
+                return -errno;
+        s.core.rlim_cur = MIN((rlim_t) o->core_limit, s.core.rlim_max);
+        s.standard[0] = files && o->fds[SHIM_FD_STDIN] >= 0 ? o->fds[SHIM_FD_STDIN] : null;
+        s.standard[1] = !files ? null : output >= 0 ? output : o->fds[SHIM_FD_STDOUT];
+        s.standard[2] = log;
+        s.keep[s.n_keep++] = s.bailey;
+        *ret_what = "its arguments";
+        r = build_arguments(o, report, console, !files ? -EBADF : error >= 0 ? error : o->fds[SHIM_FD_STDERR], &s);
+        argv = s.argv;
+        if (r >= 0)
+                r = build_environment(o->fds[SHIM_FD_ENVIRONMENT], &environment);
+        if (r < 0)
+                return r;
+        s.environment = environment;
+
+        *ret_what = "fork";
+        pid_t pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0)
+                execute(&s);
+        c->pid = pid;
+        return 0;
+}
+
+int child_start(ShimOptions *o, Child *ret, const char **ret_what) {
+        Child c = {.report = -EBADF, .console = -EBADF, .log = -EBADF, .output = -EBADF, .error = -EBADF};
+
+        int r = start(o, &c, ret_what);
+        close_given(o);
+        if (r < 0) {
+                child_done(&c);
+                return r;
+        }
+        *ret = c;
+        return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Starts bailey with what the shim was given. */
+
+#include "shim/options.h"
+
+/* What the shim keeps of the child: its own ends, -EBADF where there is none. */
+typedef struct Child {
+        pid_t pid;
+        int report, console; /* SOCK_SEQPACKET */
+        int log;             /* bailey's own messages and its closing line */
+        int output, error;   /* the payload's, when the caller gave no files */
+} Child;
+
+void child_done(Child *c); /* closes; does not kill */
+
+/* Closes the options' descriptors that only the payload has use for, so that their readers see the end. 0, or a negative errno with
+ * *ret_what, a word for the log. */
+int child_start(ShimOptions *o, Child *ret, const char **ret_what);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "shared/message.h"
+#include "shim/shim.h"
+
+typedef struct Connection {
+        Control *control;
+        struct Connection *next;
+        int fd;
+        sd_event_source *io;
+        bool watches;
+        bool bad; /* goes after the reply */
+} Connection;
+
+struct Control {
+        Shim *shim;
+        uid_t uid;
+        int directory; /* the socket's, so that it is reached and removed whatever its path's length */
+        char *name;
+        ino_t inode; /* of the socket's name: one that a successor put there is not ours to remove */
+        int fd;
+        sd_event_source *io;
+        Connection *connections;
+        size_t n_connections;
+};
+
+/* A request being handled, and what its reply repeats. */
+typedef struct Request {
+        Connection *connection;
+        Shim *shim;
+        JsonObject *object;
+        bool has_serial;
+        uint64_t serial;
+} Request;
+
+static void connection_close(Connection *c) {
+        Control *control = c->control;
+
+        for (Connection **p = &control->connections; *p; p = &(*p)->next)
+                if (*p == c) {
+                        *p = c->next;
+                        break;
+                }
+        control->n_connections--;
+        sd_event_source_disable_unref(c->io);
+        safe_close(c->fd);
+        free(c);
+}
+
+static void open_reply(const Request *q, JsonWriter *w, const char *type) {
+        message_open(w, type);
+        if (q->has_serial)
+                json_add_u64(w, "serial", q->serial);
+}
+
+static void send_reply(Request *q, JsonWriter *w, const int *fds, size_t n_fds) {
+        int r = message_send(q->connection->fd, w, fds, n_fds);
+        if (r < 0)
+                q->connection->bad = true;
+}
+
+static void reply_error(Request *q, const char *text) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        open_reply(q, &w, "error");
+        json_add_string(&w, "text", text);
+        send_reply(q, &w, NULL, 0);
+}
+
+static void reply(Request *q, int error) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (error < 0) {
+                reply_error(q, error == -ESRCH ? "the session has ended" : strerror(-error));
+                return;
+        }
+        open_reply(q, &w, "ok");
+        send_reply(q, &w, NULL, 0);
+}
+
+static void handle_attach(Request *q) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_close_ int fd = -EBADF;
+
+        if (!q->shim->terminal) {
+                reply_error(q, "the session has no terminal");
+                return;
+        }
+        int r = terminal_attach(q->shim->terminal, &fd);
+        if (r < 0) {
+                reply_error(q, r == -EMFILE ? "too many are attached already; detach one" : strerror(-r));
+                return;
+        }
+        open_reply(q, &w, "attached");
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "terminal");
+        json_close_array(&w);
+        send_reply(q, &w, &fd, 1);
+}
+
+static void handle_resize(Request *q) {
+        uint64_t rows, columns;
+
+        if (json_get_u64(q->object, "rows", UINT16_MAX, &rows) < 0 || json_get_u64(q->object, "columns", UINT16_MAX, &columns) < 0 ||
+            rows == 0 || columns == 0)
+                reply_error(q, "\"rows\" and \"columns\" are numbers from 1 to 65535");
+        else if (!q->shim->terminal)
+                reply_error(q, "the session has no terminal");
+        else
+                reply(q, terminal_resize(q->shim->terminal, (uint16_t) rows, (uint16_t) columns));
+}
+
+static void handle_signal(Request *q) {
+        uint64_t number;
+
+        if (json_get_u64(q->object, "signal", SIGRTMAX, &number) < 0 || number == 0)
+                reply_error(q, "\"signal\" is not the number of a signal");
+        else
+                reply(q, shim_signal(q->shim, (int) number));
+}
+
+static void handle_stop(Request *q) {
+        uint64_t grace = q->shim->options->grace_usec / USEC_PER_MSEC;
+
+        int r = json_get_u64(q->object, "graceMs", GRACE_USEC_MAX / USEC_PER_MSEC, &grace);
+        if (r < 0 && r != -ENOENT)
+                reply_error(q, "\"graceMs\" is a number of milliseconds, at most an hour");
+        else
+                reply(q, shim_stop(q->shim, grace * USEC_PER_MSEC));
+}
+
+static void add_state(const Shim *s, JsonWriter *w) {
+        json_add_string(w, "state", shim_state_to_string(s->state));
+        if (s->pid1 > 0)
+                json_add_u64(w, "pid", (uint64_t) s->pid1);
+        if (s->state == SHIM_EXITED) {
+                json_add_string(w, "reason", exit_reason_to_string(s->exit.reason));
+                json_add_u64(w, "status", s->exit.status);
+                json_add_string(w, "text", s->exit.text);
+        }
+}
+
+static void handle_status(Request *q) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        bool has_fd = q->shim->pid1_fd >= 0, watch = q->connection->watches;
+
+        int r = json_get_bool(q->object, "watch", &watch);
+        if (r < 0 && r != -ENOENT) {
+                reply_error(q, "\"watch\" is true or false");
+                return;
+        }
+        q->connection->watches = watch;
+        open_reply(q, &w, "status");
+        add_state(q->shim, &w);
+        if (has_fd) {
+                json_open_array(&w, "fds");
+                json_add_string(&w, NULL, "pidfd");
+                json_close_array(&w);
+        }
+        send_reply(q, &w, &q->shim->pid1_fd, has_fd ? 1 : 0);
+}
+
+static const struct {
+        const char *type;
+        void (*handle)(Request *q);
+        const char *members[3]; /* beside v, type, serial, fds */
+} requests[] = {
+        {"attach", handle_attach, {}},
+        {"resize", handle_resize, {"rows", "columns"}},
+        {"signal", handle_signal, {"signal"}},
+        {"stop", handle_stop, {"graceMs"}},
+        {"status", handle_status, {"watch"}},
+};
+
+static bool members_known(JsonObject *o, const char *const *known, size_t n_known) {
+        static const char *const always[] = {"v", "type", "serial"};
+        GList *names = json_object_get_members(o);
+        bool good = true;
+
+        for (GList *i = names; i && good; i = i->next) {
+                good = false;
+                for (size_t k = 0; k < ELEMENTSOF(always); k++)
+                        good |= streq(i->data, always[k]);
+                for (size_t k = 0; k < n_known && known[k]; k++)
+                        good |= streq(i->data, known[k]);
+        }
+        g_list_free(names);
+        return good;
+}
+
+static void dispatch(Request *q, const char *type) {
+        int r = json_get_u64(q->object, "serial", INT64_MAX, &q->serial);
+
+        q->has_serial = r >= 0;
+        for (size_t i = 0; i < ELEMENTSOF(requests) && (r >= 0 || r == -ENOENT); i++)
+                if (streq(requests[i].type, type)) {
+                        if (!members_known(q->object, requests[i].members, ELEMENTSOF(requests[i].members)))
+                                break;
+                        requests[i].handle(q);
+                        return;
+                }
+        q->connection->bad = true;
+        reply_error(q, "not a request that is known here: attach, resize, signal, stop, status");
+}
+
+static int on_connection(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        _cleanup_(message_freep) Message *m = NULL;
+        _cleanup_free_ char *problem = NULL;
+        Connection *c = userdata;
+
+        int r = message_receive(c->fd, &m, &problem);
+        if (r == -EAGAIN)
+                return 0;
+        if (r >= 0) {
+                Request q = {.connection = c, .shim = c->control->shim, .object = message_object(m)};
+                dispatch(&q, message_type(m));
+        } else if (problem)
+                (void) message_reply_error(c->fd, problem);
+        if (r < 0 || c->bad)
+                connection_close(c);
+        return 0;
+}
+
+void control_tell_state(Control *c) {
+        for (Connection *i = c->connections, *next; i; i = next) {
+                _cleanup_(json_writer_done) JsonWriter w = {};
+
+                next = i->next;
+                if (!i->watches)
+                        continue;
+                message_open(&w, "state");
+                add_state(c->shim, &w);
+                if (message_send(i->fd, &w, NULL, 0) < 0)
+                        connection_close(i);
+        }
+}
+
+static int on_listener(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        struct ucred peer = {};
+        socklen_t size = sizeof(peer);
+        Control *control = userdata;
+
+        _cleanup_close_ int accepted = accept4(control->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (accepted < 0)
+                return 0;
+        if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || (peer.uid != control->uid && peer.uid != 0)) {
+                log_warning("A connection of uid %u was refused: only errandd may ask", peer.uid);
+                return 0;
+        }
+        if (control->n_connections >= CONNECTIONS_MAX) {
+                log_warning("A connection was refused: there are %u already", CONNECTIONS_MAX);
+                return 0;
+        }
+        Connection *c = calloc(1, sizeof(Connection));
+        if (!c)
+                return 0;
+        *c = (Connection){.control = control, .fd = TAKE_FD(accepted), .next = control->connections};
+        control->connections = c;
+        control->n_connections++;
+        if (sd_event_add_io(control->shim->event, &c->io, c->fd, EPOLLIN, on_connection, c) < 0)
+                connection_close(c);
+        return 0;
+}
+
+/* Only a socket is replaced. */
+static int remove_stale(const Control *c) {
+        struct stat st;
+
+        if (fstatat(c->directory, c->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (!S_ISSOCK(st.st_mode))
+                return -EEXIST;
+        return unlinkat(c->directory, c->name, 0) < 0 ? -errno : 0;
+}
+
+static int listen_at(Control *c, const char *path) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        const char *slash = strrchr(path, '/');
+
+        if (!slash || slash == path || !slash[1])
+                return -EINVAL;
+        _cleanup_free_ char *directory = strndup(path, (size_t) (slash - path));
+        c->name = strdup(slash + 1);
+        if (!directory || !c->name)
+                return -ENOMEM;
+        c->directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (c->directory < 0)
+                return -errno;
+        int r = remove_stale(c);
+        if (r < 0)
+                return r;
+        if ((size_t) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", c->directory, c->name) >=
+            sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (c->fd < 0)
+                return -errno;
+        mode_t mask = umask(0177);
+        r = bind(c->fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
+        (void) umask(mask);
+        struct stat st;
+        if (r >= 0 && fstatat(c->directory, c->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                r = -errno;
+        if (r < 0)
+                return r;
+        c->inode = st.st_ino;
+        return listen(c->fd, CONNECTIONS_MAX) < 0 ? -errno : 0;
+}
+
+int control_new(Shim *s, const char *path, uid_t uid, Control **ret) {
+        _cleanup_(control_freep) Control *c = calloc(1, sizeof(Control));
+
+        if (!c)
+                return -ENOMEM;
+        *c = (Control){.shim = s, .uid = uid, .directory = -EBADF, .fd = -EBADF};
+        int r = listen_at(c, path);
+        if (r >= 0)
+                r = sd_event_add_io(s->event, &c->io, c->fd, EPOLLIN, on_listener, c);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+Control *control_free(Control *c) {
+        if (!c)
+                return NULL;
+        while (c->connections)
+                connection_close(c->connections);
+        sd_event_source_disable_unref(c->io);
+        struct stat st;
+        if (c->inode && fstatat(c->directory, c->name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && st.st_ino == c->inode)
+                (void) unlinkat(c->directory, c->name, 0);
+        safe_close(c->fd);
+        safe_close(c->directory);
+        free(c->name);
+        return mfree(c);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The shim's socket: errandd asks (attach, resize, signal, stop, status), nobody else. */
+
+#include <systemd/sd-event.h>
+
+#include "basic/macro.h"
+
+typedef struct Shim Shim;
+typedef struct Control Control;
+
+/* Listens at `path`, replacing a socket that was left there; a path that sun_path cannot hold is reached over its directory. `uid` is the
+ * account that may ask, beside root. Logs what is wrong. */
+int control_new(Shim *s, const char *path, uid_t uid, Control **ret);
+Control *control_free(Control *c); /* removes the socket */
+DEFINE_CLEANUP(Control *, control_free);
+
+/* Tells every connection that asked to watch; a slow one is closed. */
+void control_tell_state(Control *c);

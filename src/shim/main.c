@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "basic/log.h"
+#include "shim/shim.h"
+
+static const char help[] =
+        "errand-shim OPTION… -- COMMAND…\n\n"
+        "Keeps one session: starts bailey, holds its terminal, writes transcript and events. errand-launch starts it.\n\n"
+        "  --session ID --socket PATH --home DIR --errandd-uid UID   whose, where it listens, and to whom\n"
+        "  --interactive --rows N --columns N                        a terminal inside\n"
+        "  --broker-socket PATH --listen 127.0.0.1:PORT              the only way out\n"
+        "  --strict --accept-gap NAME                                as for bailey\n"
+        "  --grace-ms N                                              between SIGTERM and SIGKILL\n"
+        "  --fd NAME=N                                               what it is given\n"
+        "  --help, --version\n";
+
+/* It holds a session's secrets: no core file, and no other process of its account reads its memory. Not no_new_privs: that would be bailey's,
+ * too, and keep it from the AppArmor profile that lets it make namespaces. */
+static uint64_t harden(void) {
+        struct rlimit core = {}, none;
+
+        (void) prctl(PR_SET_DUMPABLE, 0);
+        (void) getrlimit(RLIMIT_CORE, &core);
+        none = core;
+        none.rlim_cur = 0;
+        (void) setrlimit(RLIMIT_CORE, &none);
+        return core.rlim_cur;
+}
+
+int main(int argc, char *argv[]) {
+        ShimOptions options;
+
+        uint64_t core_limit = harden();
+        log_setup("errand-shim", LOG_LEVEL_INFO);
+        if (shim_options_parse(argc, argv, &options) < 0)
+                return 2;
+        if (options.help || options.version) {
+                fputs(options.help ? help : "errand-shim " ERRAND_VERSION "\n", stdout);
+                return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
+        }
+        options.core_limit = core_limit;
+        return shim_run(&options) < 0 ? EXIT_FAILURE : 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The command line of errand-shim, which errand-launch writes and nobody types. It holds no secret: those come as descriptors. */
+
+#include "basic/clock.h"
+#include "basic/macro.h"
+
+typedef enum ShimFd {
+        SHIM_FD_LAUNCHER,    /* SOCK_SEQPACKET: told once that the shim listens, or why not */
+        SHIM_FD_BAILEY,      /* the program */
+        SHIM_FD_PROJECT,     /* directory */
+        SHIM_FD_POLICY,
+        SHIM_FD_TRANSCRIPT,  /* append-only, as are the events */
+        SHIM_FD_EVENTS,
+        SHIM_FD_ENVIRONMENT, /* sealed memfd: KEY=VALUE\0 … */
+        SHIM_FD_SCRUB,       /* sealed memfd: SECRET\0 … */
+        SHIM_FD_TOKEN,       /* sealed memfd: 64 hex digits */
+        SHIM_FD_STDIN,       /* these three: the payload's, when it has no terminal; -EBADF: nothing to read, the transcript to write to */
+        SHIM_FD_STDOUT,
+        SHIM_FD_STDERR,
+        SHIM_FD_TERMINAL,    /* a stream socket that is attached from the first byte on */
+        _SHIM_FD_MAX,
+        _SHIM_FD_INVALID = -EINVAL,
+} ShimFd;
+
+const char *shim_fd_to_string(ShimFd fd);
+
+/* Strings are argv's own; fds are open, above 2 and closed on exec, -EBADF when not given. */
+typedef struct ShimOptions {
+        const char *session, *socket, *home;
+        const char *broker_socket, *listen; /* both or none */
+        uint64_t errandd_uid;
+        bool interactive, strict;
+        uint16_t rows, columns;
+        const char *accepted_gaps[32];
+        size_t n_accepted_gaps;
+        usec_t grace_usec;
+        int fds[_SHIM_FD_MAX];
+        char **command;
+        uint64_t core_limit; /* soft, as it was before the shim took it from itself: the session's */
+        bool help, version;
+} ShimOptions;
+
+/* 0, or -EINVAL after a line that says what is wrong. Owns the fds; they are not closed on failure, which is the program's end. */
+int shim_options_parse(int argc, char **argv, ShimOptions *ret);
