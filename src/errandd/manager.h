@@ -64,6 +64,8 @@ typedef struct Paths Paths;
 int manager_new(sd_event *event, const Paths *paths, Config *config, Manager **ret, Fault *f);
 Manager *manager_free(Manager *m); /* ends every live session first */
 DEFINE_CLEANUP(Manager *, manager_free);
+/* Asks every live session to stop, and starts none any more: what is left of them is seen by manager_next(). */
+void manager_end(Manager *m);
 void manager_observe(Manager *m, const Observer *o);
 
 sd_event *manager_event(Manager *m);

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The asking end of a connection to another program of ours: requests with serials, each answered once, and events in between. */
+
+#include <systemd/sd-event.h>
+
+#include "basic/clock.h"
+#include "shared/message.h"
+
+#define CHANNEL_PENDING_MAX 256U /* more requests on their way than errandd ever has: the other side does not answer any more */
+
+typedef struct Channel Channel;
+
+/* `problem` is NULL when it worked; else the other side's sentence, or why there is none. m is borrowed, NULL when the connection went. Not called
+ * for requests that are pending when the channel is freed. */
+typedef void (*ChannelReply)(Message *m, const char *problem, void *userdata);
+
+typedef struct ChannelHandler {
+        void (*event)(Message *m, void *userdata); /* a message without a serial */
+        void (*gone)(void *userdata);              /* after every pending request was answered */
+        void *userdata;
+} ChannelHandler;
+
+/* Takes fd, a connected SOCK_SEQPACKET socket, always. Any callback may free the channel. */
+int channel_new(sd_event *event, int fd, const ChannelHandler *handler, Channel **ret);
+Channel *channel_free(Channel *c);
+DEFINE_CLEANUP(Channel *, channel_free);
+
+/* Begins a request in w; the caller adds members. */
+void channel_open(Channel *c, JsonWriter *w, const char *type);
+/* Sends it; fds stay the caller's. reply may be NULL. A negative errno means that nothing was sent and nothing will be called. */
+int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, void *userdata);

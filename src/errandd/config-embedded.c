@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+
+#include "basic/fd.h"
+#include "basic/io.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/config-embedded.h"
+#include "shared/json-check.h"
+#include "shared/message.h"
+
+/* The file was found good: whether the key is written in it is all that is asked here. */
+static bool asks_for_enforcement(int fd) {
+        _cleanup_json_parser_ JsonParser *parser = NULL;
+        JsonObject *o, *sandbox;
+        JsonProblem problem;
+        char *text = NULL;
+        bool value = false;
+        size_t size;
+
+        if (lseek(fd, 0, SEEK_SET) < 0 || read_fd_full(fd, CONFIG_SIZE_MAX, &text, &size) < 0)
+                return true;
+        if (json_read_object(text, size, CONFIG_DEPTH_MAX, &parser, &o, &problem) >= 0 && json_get_object(o, "sandbox", &sandbox) >= 0)
+                (void) json_get_bool(sandbox, "requireFullEnforcement", &value);
+        secret_wipe(text, size);
+        free(text);
+        return value;
+}
+
+static char *join_lines(char *const *list) {
+        char *text = strdup("");
+
+        for (size_t i = 0; text && list && list[i]; i++) {
+                char *longer;
+                if (asprintf(&longer, "%s%s%s", text, i > 0 ? "\n" : "", list[i]) < 0)
+                        longer = NULL;
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static int refuse(Fault *f, char *const *problems) {
+        _cleanup_free_ char *text = join_lines(problems);
+        return fault_set(f, ERROR_CONFIGURATION, "%s", text ?: "the configuration is refused");
+}
+
+int config_embedded_read(const Paths *paths, Config **ret, Fault *f) {
+        _cleanup_(config_freep) Config *c = NULL;
+        _cleanup_strv_free_ char **problems = NULL;
+        bool enforce = false;
+        int r;
+
+        if (paths->config) {
+                _cleanup_close_ int fd = open(paths->config, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+                if (fd < 0)
+                        return fault_set(f, ERROR_CONFIGURATION, "%s: cannot be read: %s", paths->config, strerror(errno));
+                r = config_read_fd(paths->config, fd, CONFIG_EMBEDDED, &c, &problems);
+                enforce = r >= 0 && asks_for_enforcement(fd);
+        } else
+                r = config_new(CONFIG_EMBEDDED, &c);
+        if (r == -EBADMSG)
+                return refuse(f, problems);
+        if (r < 0)
+                return fault_set(f, ERROR_CONFIGURATION, "the configuration cannot be read: %s", strerror(-r));
+        if (c->sandbox.backend != BACKEND_BAILEY)
+                return fault_set(f, ERROR_CONFIGURATION, "%s: sandbox.backend: \"%s\" is not supported by this version; leave it out", paths->config,
+                                 backend_to_string((SandboxBackend) c->sandbox.backend));
+        c->sandbox.require_full_enforcement = enforce;
+        if (c->state_dir)
+                log_warning("%s: stateDir does nothing in embedded mode; --state-dir moves the state", paths->config);
+        *ret = TAKE_PTR(c);
+        return 0;
+}

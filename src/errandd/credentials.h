@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What one start of a session mints, and the keys that its broker is to have: the hand-over's token, the proxy credential, and for each provider
+ * the real key with its stand-in. A copy of its own, so that a session keeps what it was started with when the configuration is read again. */
+
+#include "errandd/config.h"
+#include "errandd/manager.h"
+
+typedef struct SessionProvider {
+        char *id, *credential_name, *base_url, *ca_file;
+        int kind, placement; /* ProviderKind, ProviderPlacement */
+        bool brokered;
+        Secret *key;      /* real */
+        Secret *stand_in; /* brokered only */
+} SessionProvider;
+
+typedef struct Credentials {
+        Secret *token;      /* 64 hex digits */
+        Secret *credential; /* errand-session-… */
+        SessionProvider *providers;
+        size_t n_providers;
+        Secret *github_token; /* NULL: none */
+} Credentials;
+
+/* Mints and resolves. A sentence without a secret in *f when a key cannot be read. Without a broker only the token of nothing is left: no provider
+ * could be reached. */
+int credentials_new(const Config *c, bool brokered, Credentials **ret, Fault *f);
+Credentials *credentials_free(Credentials *c);
+DEFINE_CLEANUP(Credentials *, credentials_free);
+
+/* Where a provider without a base URL answers; NULL when it is not known. */
+const char *provider_default_url(const char *id);
+
+/* The header that its key travels in, for a broker: "bearer" or "x-api-key". */
+const char *provider_placement(const SessionProvider *p);
+
+/* The sealed memfd that a broker's setup carries: {"credential":…,"providers":{ID:{"key":…,"standIn":…}}}. */
+int credentials_format_keys(const Credentials *c, int *ret_fd);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+
+#include "errandd/manager.h"
+
+static const int numbers[_ERROR_CODE_MAX] = {
+        [ERROR_INVALID_ARGUMENT] = EINVAL, [ERROR_NOT_FOUND] = ENOENT,    [ERROR_NOT_PERMITTED] = EPERM,
+        [ERROR_WRONG_STATE] = EBUSY,       [ERROR_EXISTS] = EEXIST,       [ERROR_LIMIT] = EAGAIN,
+        [ERROR_CONFIGURATION] = EBADMSG,   [ERROR_NOT_ENFORCEABLE] = EOPNOTSUPP,
+        [ERROR_SETUP] = EIO,               [ERROR_STORAGE] = EIO,
+};
+
+void fault_done(Fault *f) {
+        free(f->text);
+        *f = (Fault){};
+}
+
+int fault_set(Fault *f, ErrorCode code, const char *format, ...) {
+        va_list ap;
+
+        if (f && f->code == ERROR_NONE) {
+                f->code = code;
+                va_start(ap, format);
+                if (vasprintf(&f->text, format, ap) < 0)
+                        f->text = NULL;
+                va_end(ap);
+        }
+        return code > ERROR_NONE && code < _ERROR_CODE_MAX ? -numbers[code] : -EIO;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/launch-client.h"
+#include "errandd/paths.h"
+#include "errandd/spawn.h"
+
+#define AGAIN_USEC USEC_PER_SEC /* between two starts of one that dies at once */
+#define END_MSEC 2000
+
+struct LaunchClient {
+        sd_event *event;
+        Identity identity;
+        bool other_account;
+        LaunchHandler handler;
+        Channel *channel; /* NULL: it is not running */
+        pid_t pid;
+        sd_event_source *child, *again;
+        usec_t started;
+};
+
+uid_t launch_client_uid(const LaunchClient *l) {
+        return l->identity.uid;
+}
+
+/* It leaves by itself when nothing is left of its sessions; one that does not is not waited for. */
+static void reap(pid_t pid) {
+        _cleanup_close_ int fd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+
+        if (fd >= 0 && poll(&p, 1, END_MSEC) > 0)
+                (void) waitpid(pid, NULL, WNOHANG);
+}
+
+LaunchClient *launch_client_free(LaunchClient *l) {
+        if (!l)
+                return NULL;
+        l->child = sd_event_source_disable_unref(l->child);
+        sd_event_source_disable_unref(l->again);
+        channel_free(l->channel); /* the end of its connection makes it stop what is left and leave */
+        reap(l->pid);
+        sd_event_unref(l->event);
+        return mfree(l);
+}
+
+static void on_event(Message *m, void *userdata) {
+        LaunchClient *l = userdata;
+        JsonObject *o = message_object(m);
+        const char *session;
+        uint64_t status = 0;
+
+        if (!streq(message_type(m), "shim-exited") || json_get_string(o, "session", &session) < 0) {
+                log_warning("an event of the launcher was not understood and is ignored");
+                return;
+        }
+        (void) json_get_u64(o, "status", INT32_MAX, &status);
+        l->handler.shim_exited(session, (int) status, l->handler.userdata);
+}
+
+static int start(LaunchClient *l);
+
+static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        LaunchClient *l = userdata;
+
+        l->again = sd_event_source_disable_unref(l->again);
+        int r = start(l);
+        if (r < 0)
+                log_error_errno(r, "errand-launch cannot be started again: %m");
+        else
+                l->handler.started_again(l, l->handler.userdata);
+        return 0;
+}
+
+static int on_child(_unused_ sd_event_source *s, _unused_ const siginfo_t *si, void *userdata) {
+        LaunchClient *l = userdata;
+        usec_t now = now_monotonic(), wait = now - l->started < AGAIN_USEC ? AGAIN_USEC : 0;
+
+        log_warning("errand-launch ended (%s %d) and is started again; sessions that run go on",
+                    si->si_code == CLD_EXITED ? "status" : "signal", si->si_status);
+        l->pid = 0;
+        l->child = sd_event_source_disable_unref(l->child);
+        if (sd_event_add_time_relative(l->event, &l->again, CLOCK_MONOTONIC, wait, 0, on_again, l) < 0)
+                log_error("errand-launch cannot be started again");
+        return 0;
+}
+
+static void on_gone(void *userdata) {
+        LaunchClient *l = userdata;
+
+        l->channel = channel_free(l->channel);
+}
+
+static int start(LaunchClient *l) {
+        char *const argv[] = {(char *) "errand-launch", (char *) "--shim-fd", (char *) "4", (char *) "--bailey-fd", (char *) "5", NULL};
+        char home[sizeof("HOME=") + sizeof(l->identity.home)];
+        char *const environment[] = {(char *) "PATH=/usr/local/bin:/usr/bin:/bin", (char *) "LANG=C.UTF-8", home, NULL};
+        int pair[2];
+
+        (void) snprintf(home, sizeof(home), "HOME=%s", l->identity.home);
+        /* Opened here: the launcher's account may not be able to go where they are. */
+        _cleanup_close_ int program = paths_open_program("errand-launch"), shim = paths_open_program("errand-shim"),
+                            bailey = paths_open_program("bailey");
+        if (program < 0 || shim < 0 || bailey < 0)
+                return MIN(MIN(program, shim), bailey);
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+                return -errno;
+        _cleanup_close_ int ours = pair[0], theirs = pair[1];
+        l->started = now_monotonic();
+        int r = spawn(&(SpawnRequest){
+                .program = program,
+                .argv = argv,
+                .environment = environment,
+                .fds = (const int[]){theirs, shim, bailey},
+                .n_fds = 3,
+                .log = -EBADF,
+                .identity = l->other_account ? &l->identity : NULL,
+        }, &l->pid);
+        if (r < 0)
+                return r;
+        r = sd_event_add_child(l->event, &l->child, l->pid, WEXITED, on_child, l);
+        return r < 0 ? r : channel_new(l->event, TAKE_FD(ours), &(ChannelHandler){.event = on_event, .gone = on_gone, .userdata = l}, &l->channel);
+}
+
+int launch_client_new(sd_event *event, const Identity *identity, const LaunchHandler *handler, LaunchClient **ret, Fault *f) {
+        _cleanup_(launch_client_freep) LaunchClient *l = calloc(1, sizeof(LaunchClient));
+
+        if (!l)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        l->event = sd_event_ref(event);
+        l->handler = *handler;
+        l->identity = *identity;
+        l->other_account = identity->uid != geteuid();
+        int r = start(l);
+        if (r < 0)
+                return fault_set(f, ERROR_SETUP, "errand-launch cannot be started as uid %u: %s", identity->uid, strerror(-r));
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+typedef struct FdList {
+        int fds[MESSAGE_FDS_MAX];
+        size_t n;
+} FdList;
+
+static void add_fd(JsonWriter *w, FdList *l, const char *name, int fd) {
+        if (fd < 0)
+                return;
+        json_add_string(w, NULL, name);
+        l->fds[l->n++] = fd;
+}
+
+static void add_texts(JsonWriter *w, const char *key, char *const *list) {
+        json_open_array(w, key);
+        for (; list && *list; list++)
+                json_add_string(w, NULL, *list);
+        json_close_array(w);
+}
+
+static void add_fds(JsonWriter *w, const Launch *launch, FdList *l) {
+        json_open_array(w, "fds");
+        add_fd(w, l, "project", launch->project);
+        add_fd(w, l, "policy", launch->policy);
+        add_fd(w, l, "transcript", launch->transcript);
+        add_fd(w, l, "events", launch->events);
+        add_fd(w, l, "environment", launch->environment);
+        add_fd(w, l, "scrub", launch->scrub);
+        if (launch->broker_socket)
+                add_fd(w, l, "token", launch->token);
+        if (!launch->interactive) {
+                add_fd(w, l, "stdin", launch->stdio[0]);
+                add_fd(w, l, "stdout", launch->stdio[1]);
+                add_fd(w, l, "stderr", launch->stdio[2]);
+        }
+        json_close_array(w);
+}
+
+int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        FdList fds = {};
+        char listen[32];
+
+        if (!l->channel)
+                return fault_set(f, ERROR_SETUP, "errand-launch is not running; it is being started again");
+        channel_open(l->channel, &w, "launch");
+        json_add_string(&w, "session", launch->session);
+        json_add_string(&w, "backend", "bailey");
+        add_texts(&w, "command", launch->command);
+        json_add_bool(&w, "interactive", launch->interactive);
+        if (launch->interactive && launch->rows > 0 && launch->columns > 0) {
+                json_add_u64(&w, "rows", launch->rows);
+                json_add_u64(&w, "columns", launch->columns);
+        }
+        json_add_string(&w, "home", launch->home);
+        if (launch->broker_socket) {
+                (void) snprintf(listen, sizeof(listen), "127.0.0.1:%u", launch->port);
+                json_add_string(&w, "brokerSocket", launch->broker_socket);
+                json_add_string(&w, "listen", listen);
+        }
+        json_add_bool(&w, "strict", launch->strict);
+        add_texts(&w, "acceptGaps", launch->accept_gaps);
+        json_add_u64(&w, "graceMs", launch->grace / USEC_PER_MSEC);
+        json_add_string(&w, "shimSocket", launch->shim_socket);
+        add_fds(&w, launch, &fds);
+        int r = channel_send(l->channel, &w, fds.fds, fds.n, reply, userdata);
+        if (r == -EMSGSIZE)
+                return fault_set(f, ERROR_LIMIT, "the command is too long: a launch holds 64 KiB");
+        return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked: %s", strerror(-r)) : 0;
+}
+
+static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int signal, int state, ChannelReply reply,
+               void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!l->channel)
+                return -ENOTCONN;
+        channel_open(l->channel, &w, type);
+        if (session)
+                json_add_string(&w, "session", session);
+        if (socket)
+                json_add_string(&w, "shimSocket", socket);
+        if (signal > 0)
+                json_add_u64(&w, "signal", (uint64_t) signal);
+        if (state >= 0) {
+                json_open_array(&w, "fds");
+                json_add_string(&w, NULL, "state");
+                json_close_array(&w);
+        }
+        return channel_send(l->channel, &w, &state, state >= 0 ? 1 : 0, reply, userdata);
+}
+
+int launch_client_stop(LaunchClient *l, const char *session, const char *socket, ChannelReply reply, void *userdata) {
+        return ask(l, "stop", session, socket, 0, -EBADF, reply, userdata);
+}
+
+int launch_client_kill(LaunchClient *l, const char *session, const char *socket, int signal, ChannelReply reply, void *userdata) {
+        return ask(l, "kill", session, socket, signal, -EBADF, reply, userdata);
+}
+
+int launch_client_adopt(LaunchClient *l, const char *session, const char *socket) {
+        return ask(l, "adopt", session, socket, 0, -EBADF, NULL, NULL);
+}
+
+int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata) {
+        return ask(l, "collect", session, NULL, 0, state, reply, userdata);
+}
+
+int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata) {
+        return ask(l, "probe", NULL, NULL, 0, -EBADF, reply, userdata);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/path.h"
+#include "basic/text.h"
+#include "basic/utf8.h"
+#include "errandd/config-values.h"
+#include "errandd/session-run.h"
+
+static int copy_texts(char *const *from, char ***ret) {
+        for (; from && *from; from++) {
+                int r = strv_extend(ret, *from);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int copy_text(const char *from, char **ret) {
+        *ret = from ? strdup(from) : NULL;
+        return from && !*ret ? -ENOMEM : 0;
+}
+
+static bool is_utf8(const char *s) {
+        const unsigned char *p = (const unsigned char *) s, *end = p + strlen(s);
+
+        while (p < end) {
+                size_t n = utf8_sequence(p, (size_t) (end - p));
+                if (n == 0)
+                        return false;
+                p += n;
+        }
+        return true;
+}
+
+/* Opened once, and held: what is put in its place later is another project. */
+static int open_project(const SessionOptions *o, int *ret_fd, char **ret_path, Fault *f) {
+        _cleanup_close_ int fd = -EBADF;
+        _cleanup_free_ char *path = NULL;
+
+        if (o->project_fd >= 0)
+                fd = openat(o->project_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        else if (!o->project || o->project[0] != '/')
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "the project is a directory's absolute path in this mode");
+        else
+                fd = open(o->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOCTTY);
+        if (fd < 0)
+                return fault_set(f, errno == ENOENT ? ERROR_NOT_FOUND : ERROR_INVALID_ARGUMENT, "the project %s cannot be opened as a directory: %s",
+                                 o->project ?: "that was passed", strerror(errno));
+        int r = path_of_fd(fd, &path);
+        if (r < 0)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "the project %s has no path: %s", o->project ?: "that was passed", strerror(-r));
+        if (!is_utf8(path))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "the project's path is not UTF-8, and a policy cannot name it; rename the directory");
+        *ret_fd = TAKE_FD(fd);
+        *ret_path = TAKE_PTR(path);
+        return 0;
+}
+
+static bool covered(char *const *patterns, const char *host) {
+        for (; patterns && *patterns; patterns++)
+                if (host_text_covers(*patterns, host))
+                        return true;
+        return false;
+}
+
+static int take_allow(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        record->allow_given = o->allow_given;
+        for (char *const *host = o->allow_given ? o->allow : NULL; host && *host; host++) {
+                char normal[HOST_TEXT_MAX + 1];
+                const char *problem = NULL;
+
+                if (host_text_normalize(*host, HOST_TEXT_WILDCARD | HOST_TEXT_ANY, normal, &problem) < 0)
+                        return fault_set(f, ERROR_INVALID_ARGUMENT, "allow: \"%.256s\" %s", *host, problem);
+                if (!caller->operator && !covered(m->config->sandbox.egress.allow, normal))
+                        return fault_set(f, ERROR_NOT_PERMITTED, "allow: %s is not covered by sandbox.egress.allow; an operator may name it", normal);
+                if (strv_extend(&record->allow, normal) < 0)
+                        return fault_set(f, ERROR_STORAGE, "out of memory");
+        }
+        return 0;
+}
+
+static int take_env(const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        if (o->env && *o->env && !caller->operator)
+                return fault_set(f, ERROR_NOT_PERMITTED, "env: only an operator sets variables beyond those configured");
+        for (char *const *e = o->env; e && *e; e++) {
+                _cleanup_free_ char *name = strndup(*e, strcspn(*e, "="));
+                const char *problem = !name ? "out of memory" : !strchr(*e, '=') ? "has no '='" : check_session_variable(name);
+                if (!problem && startswith(name, "BAILEY_SANDBOX"))
+                        problem = "is set by the sandbox itself";
+                if (problem)
+                        return fault_set(f, ERROR_INVALID_ARGUMENT, "env: %.128s %s", name ?: "", problem);
+        }
+        return copy_texts(o->env, &record->env) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+}
+
+static int take_network(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        if (!o->network)
+                return 0;
+        if (!streq(o->network, "none") && !streq(o->network, "restricted"))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "network: \"%.64s\" is neither \"restricted\" nor \"none\"", o->network);
+        bool narrows = streq(o->network, "none") || m->config->sandbox.network == NETWORK_RESTRICTED;
+        if (!caller->operator && !narrows)
+                return fault_set(f, ERROR_NOT_PERMITTED, "network: only an operator gives more than the configuration does");
+        return copy_text(o->network, &record->network) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+}
+
+static int take_command(Manager *m, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        char *const *command = o->command && *o->command ? o->command : m->config->agent.command;
+
+        if (!command || !*command || !**command)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "no command is given, and agent.command names none");
+        return copy_texts(command, &record->command) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+}
+
+static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        if (o->provider && !config_find_provider(m->config, o->provider))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "provider: \"%.64s\" is not defined under agent.providers", o->provider);
+        int r = take_command(m, o, record, f);
+        if (r >= 0)
+                r = take_network(m, caller, o, record, f);
+        if (r >= 0)
+                r = take_allow(m, caller, o, record, f);
+        if (r >= 0)
+                r = take_env(caller, o, record, f);
+        if (r < 0)
+                return r;
+        record->interactive = o->interactive;
+        if (copy_text(o->provider, &record->provider) < 0 || copy_text(o->model, &record->model) < 0 ||
+            copy_text(backend_to_string((SandboxBackend) m->config->sandbox.backend), &record->backend) < 0)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        return 0;
+}
+
+static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
+        if (asked && !session_id_valid(asked))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "id: \"%.64s\" is not 1 to %u characters a-z and 0-9", asked, SESSION_ID_MAX);
+        (void) snprintf(id, SESSION_ID_MAX + 1, "%s", asked ?: "");
+        int r = record_create(m->records, id, ret_dir);
+        if (r == -EEXIST)
+                return fault_set(f, ERROR_EXISTS, "there is a session %s already; collect it, or choose another id", id);
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "the record cannot be made: %s", strerror(-r)) : 0;
+}
+
+int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, Session **ret, Fault *f) {
+        _cleanup_(session_record_freep) SessionRecord *record = NULL;
+        _cleanup_close_ int dir = -EBADF, project = -EBADF;
+        _cleanup_free_ char *path = NULL;
+        char id[SESSION_ID_MAX + 1];
+        Session *s;
+
+        if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
+        int r = open_project(o, &project, &path, f);
+        if (r >= 0)
+                r = session_record_new(o->id && session_id_valid(o->id) ? o->id : "x", caller->uid, &record);
+        if (r == -ENOMEM)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        if (r >= 0) /* before anything is on disk */
+                r = fill_record(m, caller, o, record, f);
+        if (r >= 0)
+                r = make_record(m, o->id, id, &dir, f);
+        if (r < 0)
+                return r;
+        free(record->id);
+        record->id = strdup(id);
+        record->project = TAKE_PTR(path);
+        r = record->id ? session_record_write(dir, record) : -ENOMEM;
+        if (r >= 0)
+                r = session_new(m, record, dir, &s);
+        if (r < 0) {
+                (void) record_remove(m->records, id);
+                return fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", id, strerror(-r));
+        }
+        TAKE_PTR(record);
+        TAKE_FD(dir);
+        s->project = TAKE_FD(project);
+        s->rows = o->rows;
+        s->columns = o->columns;
+        for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                s->stdio[i] = TAKE_FD(o->stdio[i]);
+        log_info("session %s: created by uid %u in %s", id, caller->uid, s->record->project);
+        if (m->observer.session_added)
+                m->observer.session_added(s, m->observer.userdata);
+        *ret = s;
+        return 0;
+}

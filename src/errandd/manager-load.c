@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/session-run.h"
+
+/* What an earlier errandd left. In embedded mode its sessions ended with it: a record in a live state is one of a session that nobody saw
+ * the end of. */
+
+/* Rounds of reading its spool: its broker, which dies with errandd, may still be writing when the next errandd is there already. */
+#define SETTLE_ROUNDS 3U
+
+typedef struct LastWord {
+        bool exited;
+        char *reason;
+        uint64_t status;
+        usec_t time;
+} LastWord;
+
+static void on_line(const SessionEvent *e, void *userdata) {
+        LastWord *w = userdata;
+
+        if (e->kind != SESSION_EVENT_EXITED)
+                return;
+        w->exited = true;
+        free(w->reason);
+        w->reason = strdup(e->reason);
+        w->status = e->status;
+        w->time = e->time;
+}
+
+/* A command that ended by itself says so. One that was ended, as its shim does when errandd is gone, is lost: nobody had asked for that. */
+static void close_record(Session *s) {
+        SessionRecord *record = s->record;
+        LastWord word = {};
+        unsigned damaged = 0;
+
+        _cleanup_close_ int fd = record_open_read(s->dir, "events");
+        if (fd >= 0)
+                (void) events_read(fd, &record->events_length, on_line, &word, &damaged);
+        bool by_itself = word.exited && streq_ptr(word.reason, "exited") && record->state != SESSION_STARTING;
+        record->ended = word.time ?: now_realtime();
+        free(record->exit_reason);
+        record->exit_reason = strdup(by_itself ? "exited" : "lost");
+        record->exit_status = word.exited ? word.status : 137;
+        free(word.reason);
+        if (session_set_state(s, by_itself ? SESSION_STOPPED : SESSION_FAILED) >= 0)
+                log_warning("session %s was running when errandd ended; it is %s", record->id, by_itself ? "over" : "lost");
+        session_sweep_sockets(s);
+        s->settle = SETTLE_ROUNDS;
+}
+
+static int load_one(Manager *m, SessionRecord **record) {
+        _cleanup_free_ char *problem = NULL;
+        Session *s;
+
+        _cleanup_close_ int dir = record_open(m->records, (*record)->id);
+        if (dir < 0)
+                return dir;
+        int r = session_new(m, *record, dir, &s);
+        if (r < 0)
+                return r;
+        TAKE_PTR(*record);
+        TAKE_FD(dir);
+        r = grant_list_read(s->dir, &s->grants, &problem);
+        if (r < 0)
+                log_warning("session %s: its grants are not in force any more: %s", s->record->id, problem ?: strerror(-r));
+        session_arm_expiry(s);
+        if (session_state_live(session_state(s)))
+                close_record(s);
+        (void) session_ingest(s, s->settle == 0);
+        if (s->settle > 0)
+                manager_tick_begin(m);
+        return 0;
+}
+
+int manager_load(Manager *m, Fault *f) {
+        RecordEntry *entries;
+        size_t n;
+
+        int r = record_list(m->records, &entries, &n);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "the records in %s cannot be listed: %s", m->paths->state, strerror(-r));
+        for (size_t i = 0; i < n; i++) {
+                RecordEntry *e = &entries[i];
+                if (e->problem) {
+                        log_warning("the record of %s is left out: %s", e->id, e->problem);
+                        continue;
+                }
+                r = load_one(m, &e->record);
+                if (r < 0)
+                        log_warning_errno(r, "the record of %s is left out: %m", e->id);
+        }
+        record_list_free(entries, n);
+        return 0;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/config-embedded.h"
+#include "errandd/session-run.h"
+#include "errandd/state-lock.h"
+
+#define TICK_USEC USEC_PER_SEC
+#define PROBE_USEC (25 * USEC_PER_SEC) /* more than a launcher gives a probe */
+#define END_USEC (20 * USEC_PER_SEC)   /* beyond the grace period */
+
+sd_event *manager_event(Manager *m) {
+        return m->event;
+}
+
+const Config *manager_config(Manager *m) {
+        return m->config;
+}
+
+char *const *manager_report(Manager *m) {
+        return m->report.lines;
+}
+
+char *const *manager_gaps(Manager *m) {
+        return m->report.gaps;
+}
+
+void manager_observe(Manager *m, const Observer *o) {
+        m->observer = o ? *o : (Observer){};
+}
+
+/* ---- the sessions, by id ---- */
+
+static size_t position(Manager *m, const char *id, bool *ret_found) {
+        size_t low = 0, high = m->n_sessions;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+                int c = strcmp(session_record(m->sessions[middle])->id, id);
+                if (c == 0) {
+                        *ret_found = true;
+                        return middle;
+                }
+                if (c < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        *ret_found = false;
+        return low;
+}
+
+Session *manager_find(Manager *m, const char *id) {
+        bool found;
+        size_t i = position(m, id, &found);
+        return found ? m->sessions[i] : NULL;
+}
+
+Session *manager_next(Manager *m, Session *after) {
+        bool found = false;
+        size_t i = after ? position(m, session_record(after)->id, &found) : 0;
+
+        if (found)
+                i++;
+        return i < m->n_sessions ? m->sessions[i] : NULL;
+}
+
+int manager_add(Manager *m, Session *s) {
+        bool found;
+        size_t i = position(m, session_record(s)->id, &found);
+
+        if (found)
+                return -EEXIST;
+        Session **grown = reallocarray(m->sessions, m->n_sessions + 1, sizeof(Session *));
+        if (!grown)
+                return -ENOMEM;
+        m->sessions = grown;
+        memmove(&grown[i + 1], &grown[i], (m->n_sessions - i) * sizeof(Session *));
+        grown[i] = s;
+        m->n_sessions++;
+        return 0;
+}
+
+void manager_remove(Manager *m, Session *s) {
+        bool found;
+        size_t i = position(m, session_record(s)->id, &found);
+
+        if (!found)
+                return;
+        m->n_sessions--;
+        memmove(&m->sessions[i], &m->sessions[i + 1], (m->n_sessions - i) * sizeof(Session *));
+}
+
+size_t manager_count_live(Manager *m) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < m->n_sessions; i++)
+                n += session_state_live(session_state(m->sessions[i]));
+        return n;
+}
+
+size_t manager_broker_uids(Manager *m, uid_t *ret, size_t max) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < m->n_sessions && n < max; i++)
+                if (m->sessions[i]->run && m->sessions[i]->run->broker_identity.uid != 0)
+                        ret[n++] = m->sessions[i]->run->broker_identity.uid;
+        return n;
+}
+
+/* ---- what happens by itself ---- */
+
+static int on_defer(_unused_ sd_event_source *source, void *userdata) {
+        Manager *m = userdata;
+
+        for (size_t i = 0; i < m->n_sessions; i++) {
+                Session *s = m->sessions[i];
+                if (!s->changed)
+                        continue;
+                s->changed = false;
+                if (m->observer.session_changed)
+                        m->observer.session_changed(s, m->observer.userdata);
+        }
+        return 0;
+}
+
+void manager_schedule(Manager *m) {
+        (void) sd_event_source_set_enabled(m->defer, SD_EVENT_ONESHOT);
+}
+
+static bool ingest_all(Manager *m) {
+        bool more = false;
+
+        for (size_t i = 0; i < m->n_sessions; i++) {
+                Session *s = m->sessions[i];
+                if (session_state_live(session_state(s)))
+                        (void) session_ingest(s, false);
+                else if (s->settle > 0)
+                        (void) session_ingest(s, --s->settle == 0);
+                else
+                        continue;
+                more = true;
+        }
+        return more;
+}
+
+static int on_tick(sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Manager *m = userdata;
+
+        if (ingest_all(m))
+                (void) sd_event_source_set_time_relative(source, TICK_USEC);
+        else
+                (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        return 0;
+}
+
+void manager_tick_begin(Manager *m) {
+        int enabled = SD_EVENT_OFF;
+
+        if (sd_event_source_get_enabled(m->tick, &enabled) >= 0 && enabled != SD_EVENT_OFF)
+                return;
+        (void) sd_event_source_set_time_relative(m->tick, TICK_USEC);
+        (void) sd_event_source_set_enabled(m->tick, SD_EVENT_ON);
+}
+
+int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f) {
+        (void) ingest_all(m);
+        int r = store_query(m->store, filter, ret);
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "receipts.db cannot be read: %s", store_error_text(m->store) ?: strerror(-r)) : 0;
+}
+
+/* ---- launchers ---- */
+
+static void on_shim_exited(_unused_ const char *session, _unused_ int status, _unused_ void *userdata) {
+        /* A run watches its shim by pidfd, which holds whatever becomes of launchers. */
+}
+
+static void on_launcher_again(LaunchClient *l, void *userdata) {
+        Manager *m = userdata;
+
+        for (size_t i = 0; i < m->n_sessions; i++) {
+                Session *s = m->sessions[i];
+                _cleanup_free_ char *path = NULL, *socket = NULL;
+                Identity payload;
+                Fault f = {};
+
+                if (!s->run || !s->run->launched || s->record->payload != launch_client_uid(l))
+                        continue;
+                _cleanup_close_ int directory = -EBADF;
+                if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(m, &payload, &directory, &path) >= 0 &&
+                    asprintf(&socket, "%s/%s", path, s->record->id) >= 0)
+                        (void) launch_client_adopt(l, s->record->id, socket);
+                fault_done(&f);
+        }
+}
+
+int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f) {
+        for (size_t i = 0; i < m->n_launchers; i++)
+                if (launch_client_uid(m->launchers[i]) == identity->uid) {
+                        *ret = m->launchers[i];
+                        return 0;
+                }
+        if (m->n_launchers >= LAUNCHERS_MAX)
+                return fault_set(f, ERROR_LIMIT, "sessions run as %u accounts already; errandd has a launcher for no more", LAUNCHERS_MAX);
+        int r = account_check_change(identity, f);
+        if (r < 0)
+                return r;
+        r = launch_client_new(m->event, identity, &(LaunchHandler){.shim_exited = on_shim_exited, .started_again = on_launcher_again, .userdata = m},
+                              &m->launchers[m->n_launchers], f);
+        if (r < 0)
+                return r;
+        *ret = m->launchers[m->n_launchers++];
+        return 0;
+}
+
+int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, char **ret_path) {
+        bool own = identity->uid == geteuid();
+        char name[16];
+
+        (void) snprintf(name, sizeof(name), "%u", identity->uid);
+        _cleanup_close_ int fd = own ? fcntl(m->sockets, F_DUPFD_CLOEXEC, 3) : paths_make_dir(m->sockets, name, 0700, identity->uid, identity->gid);
+        if (fd < 0)
+                return own ? -errno : fd;
+        if (asprintf(ret_path, "%s/shim%s%s", m->paths->runtime, own ? "" : "/", own ? "" : name) < 0) {
+                *ret_path = NULL;
+                return -ENOMEM;
+        }
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+static void on_probed(Message *m, const char *problem, void *userdata) {
+        Manager *manager = userdata;
+
+        manager->probe_problem = mfree(manager->probe_problem);
+        if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
+                problem = "the launcher's answer was not understood";
+        if (problem)
+                manager->probe_problem = strdup(problem);
+}
+
+/* Waits: nothing is served before it is known what is enforced here. */
+static int probe(Manager *m, Fault *f) {
+        static const char unanswered[] = "the launcher did not answer a probe in time";
+        usec_t until = now_monotonic() + PROBE_USEC;
+        LaunchClient *launcher;
+        AccountReason reason;
+
+        int r = account_decide(m->paths->user, -EBADF, &m->account, &reason, f);
+        if (r >= 0)
+                r = manager_launcher(m, &m->account, &launcher, f);
+        if (r < 0)
+                return r;
+        m->probe_problem = strdup(unanswered);
+        r = launch_client_probe(launcher, on_probed, m);
+        for (usec_t now; r >= 0 && m->probe_problem && streq(m->probe_problem, unanswered) && (now = now_monotonic()) < until;)
+                r = sd_event_run(m->event, until - now);
+        return r < 0 ? fault_set(f, ERROR_SETUP, "the backend cannot be probed: %s", strerror(-r)) : 0;
+}
+
+static int make_report(Manager *m) {
+        Report report;
+
+        int r = report_build(&(ReportInput){
+                .config = m->config,
+                .probe_problem = m->probe_problem,
+                .gaps = m->probed_gaps,
+                .embedded = true,
+                .shared_account = geteuid() != 0,
+                .account = geteuid() == 0 ? m->account.name : NULL,
+        }, &report);
+        if (r < 0)
+                return r;
+        report_done(&m->report);
+        m->report = report;
+        return 0;
+}
+
+int manager_reload(Manager *m, Fault *f) {
+        Config *c;
+
+        int r = config_embedded_read(m->paths, &c, f);
+        if (r < 0)
+                return r;
+        Config *before = m->config;
+        m->config = c;
+        r = make_report(m);
+        if (r < 0) {
+                m->config = before;
+                config_free(c);
+                return fault_set(f, ERROR_CONFIGURATION, "out of memory");
+        }
+        config_free(before);
+        log_info("the configuration was read again");
+        return 0;
+}
+
+/* ---- begin and end ---- */
+
+static int open_store(Manager *m, Fault *f) {
+        _cleanup_free_ char *problem = NULL;
+
+        int r = store_open(m->paths->state, &m->store, &problem);
+        if (r > 0)
+                log_warning("%s", problem ?: "receipts.db was damaged and begun anew");
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "receipts.db in %s cannot be opened: %s", m->paths->state, strerror(-r)) : 0;
+}
+
+static int open_places(Manager *m, Fault *f) {
+        mode_t mode = geteuid() == 0 ? 0711 : 0700;
+
+        m->lock = state_lock(m->paths->state_fd);
+        if (m->lock == -EBUSY)
+                return fault_set(f, ERROR_WRONG_STATE, "another errandd (pid %d) serves %s", (int) state_lock_holder(m->paths->state_fd), m->paths->state);
+        if (m->lock < 0)
+                return fault_set(f, ERROR_STORAGE, "%s cannot be locked: %s", m->paths->state, strerror(-m->lock));
+        m->records = record_root_open(m->paths->state_fd);
+        if (m->records < 0)
+                return fault_set(f, ERROR_STORAGE, "the records in %s cannot be opened: %s", m->paths->state, strerror(-m->records));
+        m->sockets = paths_make_dir(m->paths->runtime_fd, "shim", mode, geteuid(), getegid());
+        if (m->sockets < 0)
+                return fault_set(f, ERROR_STORAGE, "the directory shim in %s cannot be made: %s", m->paths->runtime, strerror(-m->sockets));
+        return 0;
+}
+
+int manager_new(sd_event *event, const Paths *paths, Config *config, Manager **ret, Fault *f) {
+        _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(Manager));
+
+        if (!m)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        m->event = sd_event_ref(event);
+        m->paths = paths;
+        m->lock = m->records = m->sockets = -EBADF;
+        int r = sd_event_add_defer(event, &m->defer, on_defer, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->defer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time_relative(event, &m->tick, CLOCK_MONOTONIC, TICK_USEC, 100 * USEC_PER_MSEC, on_tick, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->tick, SD_EVENT_OFF);
+        if (r < 0)
+                return fault_set(f, ERROR_SETUP, "no timers: %s", strerror(-r));
+        r = open_places(m, f);
+        if (r >= 0)
+                r = open_store(m, f);
+        if (r >= 0)
+                r = manager_load(m, f);
+        if (r >= 0)
+                r = probe(m, f);
+        if (r < 0)
+                return r;
+        m->config = config;
+        r = make_report(m);
+        if (r < 0) {
+                m->config = NULL;
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        }
+        *ret = TAKE_PTR(m);
+        return 0;
+}
+
+void manager_end(Manager *m) {
+        m->ending = true;
+        for (Session *s = NULL; (s = manager_next(m, s));) {
+                Fault f = {};
+                if (s->run)
+                        (void) session_stop(s, NULL, NULL, &f);
+                fault_done(&f);
+        }
+}
+
+static void end_sessions(Manager *m) {
+        if (manager_count_live(m) == 0)
+                return;
+        usec_t until = now_monotonic() + m->config->sandbox.grace_period + END_USEC;
+        manager_end(m);
+        for (usec_t now; manager_count_live(m) > 0 && (now = now_monotonic()) < until;)
+                if (sd_event_run(m->event, until - now) < 0)
+                        break;
+        if (manager_count_live(m) > 0)
+                log_error("%zu sessions did not end in time and are left to their launcher", manager_count_live(m));
+}
+
+Manager *manager_free(Manager *m) {
+        if (!m)
+                return NULL;
+        end_sessions(m);
+        m->observer = (Observer){};
+        for (size_t i = 0; i < m->n_sessions; i++)
+                session_free(m->sessions[i]);
+        free(m->sessions);
+        for (size_t i = 0; i < m->n_launchers; i++)
+                launch_client_free(m->launchers[i]);
+        sd_event_source_disable_unref(m->defer);
+        sd_event_source_disable_unref(m->tick);
+        report_done(&m->report);
+        strv_free(m->probed_gaps);
+        free(m->probe_problem);
+        config_free(m->config);
+        store_close(m->store);
+        safe_close(m->sockets);
+        safe_close(m->records);
+        safe_close(m->lock);
+        sd_event_unref(m->event);
+        return mfree(m);
+}

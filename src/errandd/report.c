@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+
+#include "basic/text.h"
+#include "errandd/credentials.h"
+#include "errandd/report.h"
+
+#define WIDTH 78U
+
+static const struct {
+        const char *name, *sentence;
+} sentences[] = {
+        {"namespaces", "host processes, paths that are not granted and network addresses stay visible: this host allows no user namespaces"},
+        {"landlock", "granted paths are held by the mounts alone: this kernel has no Landlock"},
+        {"landlock-refer", "files cannot be renamed between directories: this kernel's Landlock is older than ABI 2"},
+        {"landlock-truncate", "truncating files is not restricted by Landlock: this kernel's is older than ABI 3"},
+        {"landlock-ioctl", "ioctls on devices are not restricted by Landlock: this kernel's is older than ABI 5"},
+        {"landlock-scope", "abstract sockets and signals are held by the namespaces alone: this kernel's Landlock is older than ABI 6"},
+        {"seccomp", "system calls are not filtered: this kernel has no seccomp filters"},
+        {"sysfs", "there is no /sys in a session: this host allows no fresh one to be mounted"},
+        {"nested-deny", "a path denied inside a granted directory is not protected"},
+        {"read-only", "a read-only path inside a writable directory is not protected"},
+        {"private-tmp", "/tmp and /dev/shm are not private to a session"},
+        {"private-home", "a session's private home is not at the real home's path"},
+        {"resources", "limits of memory, processes and CPU in a policy are not applied"},
+};
+
+const char *report_gap_sentence(const char *name) {
+        for (size_t i = 0; i < ELEMENTSOF(sentences); i++)
+                if (streq(sentences[i].name, name))
+                        return sentences[i].sentence;
+        return NULL;
+}
+
+void report_done(Report *r) {
+        r->lines = strv_free(r->lines);
+        r->gaps = strv_free(r->gaps);
+}
+
+/* Wrapped between words, its further lines indented. */
+static int add_wrapped(char ***lines, const char *lead, const char *indent, const char *text) {
+        while (*text) {
+                size_t room = WIDTH - strlen(lead), n = strlen(text);
+                char *line;
+
+                if (n > room) {
+                        n = room;
+                        while (n > 0 && text[n] != ' ')
+                                n--;
+                        if (n == 0)
+                                n = strcspn(text, " "); /* a word longer than a line */
+                }
+                if (asprintf(&line, "%s%.*s", lead, (int) n, text) < 0 || strv_consume(lines, line) < 0)
+                        return -ENOMEM;
+                text += n + strspn(text + n, " ");
+                lead = indent;
+        }
+        return 0;
+}
+
+_printf_(2, 3) static int add(char ***lines, const char *format, ...) {
+        _cleanup_free_ char *text = NULL, *clean = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        int n = vasprintf(&text, format, ap);
+        va_end(ap);
+        if (n < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        clean = string_escape_control(text);
+        return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
+}
+
+_printf_(2, 3) static int add_gap(Report *r, const char *format, ...) {
+        char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        int n = vasprintf(&text, format, ap);
+        va_end(ap);
+        return n < 0 ? -ENOMEM : strv_consume(&r->gaps, text);
+}
+
+/* "1g", in the largest unit of 1024 that holds it exactly. */
+static const char *format_size(uint64_t bytes, char *buffer, size_t size) {
+        static const char units[] = "\0kmgt";
+        size_t unit = 0;
+
+        while (unit < 4 && bytes > 0 && bytes % 1024 == 0) {
+                bytes /= 1024;
+                unit++;
+        }
+        (void) snprintf(buffer, size, "%llu%.1s", (unsigned long long) bytes, units + unit);
+        return buffer;
+}
+
+static char *join(char *const *list, bool names_only) {
+        char *text = strdup("");
+
+        for (size_t i = 0; text && list && list[i]; i++) {
+                char *longer;
+                int n = names_only ? (int) strcspn(list[i], "=") : (int) strlen(list[i]);
+                if (asprintf(&longer, "%s%s%.*s", text, i > 0 ? ", " : "", n, list[i]) < 0)
+                        longer = NULL;
+                free(text);
+                text = longer;
+        }
+        return text;
+}
+
+static int add_list(char ***lines, const char *words, char *const *list, bool names_only) {
+        _cleanup_free_ char *text = NULL;
+
+        if (!list || !*list)
+                return 0;
+        text = join(list, names_only);
+        return text ? add(lines, "%s: %s", words, text) : -ENOMEM;
+}
+
+static int add_network(char ***lines, const ConfigSandbox *s) {
+        char ports[256] = "";
+        size_t at = 0;
+
+        if (s->network == NETWORK_NONE)
+                return add(lines, "sessions have no network");
+        for (size_t i = 0; i < s->n_ports && at < sizeof(ports) - 8; i++)
+                at += (size_t) snprintf(ports + at, sizeof(ports) - at, "%s%u", i > 0 ? ", " : "", s->ports[i]);
+        if (strv_contains(s->egress.allow, "*"))
+                return add(lines, "sessions reach every public host on port %s, through brokers of their own", s->n_ports > 0 ? ports : "none");
+        return add(lines, "sessions reach %zu named hosts and those granted, on port %s, through brokers of their own",
+                   strv_length(s->egress.allow), s->n_ports > 0 ? ports : "none");
+}
+
+static int add_statements(const ReportInput *in, Report *r) {
+        const ConfigSandbox *s = &in->config->sandbox;
+        char size[32];
+
+        int q = add_wrapped(&r->lines, "", "  ", in->probe_problem ? "sandbox backend: bailey, which does not work here" : "sandbox backend: bailey");
+        if (q >= 0)
+                q = add(&r->lines, "sessions run as confined host processes using the host's own tools");
+        if (q >= 0 && in->account)
+                q = add(&r->lines, "sessions run as account %s unless their project has another owner", in->account);
+        if (q >= 0)
+                q = add(&r->lines, "no single file may exceed %s, enforced as an rlimit", format_size(s->file_max, size, sizeof(size)));
+        if (q >= 0)
+                q = add_network(&r->lines, s);
+        if (q >= 0)
+                q = add_list(&r->lines, "sessions may read beyond their projects", s->policy_extra.read, false);
+        if (q >= 0)
+                q = add_list(&r->lines, "sessions may run programs beyond the host's own", s->policy_extra.execute, false);
+        if (q >= 0)
+                q = add_list(&r->lines, "sessions can CHANGE, outside of their own projects", s->policy_extra.write, false);
+        if (q >= 0)
+                q = add_list(&r->lines, "sessions have on their PATH", s->path_extra, false);
+        if (q >= 0)
+                q = add_list(&r->lines, "sessions have the variables", s->env, true);
+        if (q >= 0)
+                q = add_list(&r->lines, "warnings", in->config->warnings, false);
+        return q;
+}
+
+/* What the configuration asks for and this version does not do: to accept it in silence would claim a tighter boundary. */
+static int add_unsupported(const Config *c, Report *r) {
+        int q = 0;
+
+        for (size_t i = 0; i < c->agent.n_providers && q >= 0; i++) {
+                const ConfigProvider *p = &c->agent.providers[i];
+                if (config_provider_brokered(p) && p->strict_capabilities)
+                        q = add_gap(r, "capabilities of provider %s are not enforced: this broker forwards every call", p->id);
+                if (q >= 0 && config_provider_brokered(p) && p->header)
+                        q = add_gap(r, "the key of provider %s does not travel in %s: this broker knows Authorization and x-api-key", p->id, p->header);
+        }
+        if (q >= 0 && c->sandbox.egress.server_name == SERVER_NAME_ENFORCE)
+                q = add_gap(r, "TLS server names are not compared with the host of their tunnel");
+        if (q >= 0 && (c->budgets.requests > 0 || c->budgets.bytes > 0 || c->budgets.tokens > 0))
+                q = add_gap(r, "budgets are not applied: this version counts no calls");
+        if (q >= 0 && c->github.app.given)
+                q = add_gap(r, "sessions get no GitHub token: this version mints none for an App");
+        return q;
+}
+
+static int find_gaps(const ReportInput *in, Report *r) {
+        int q = 0;
+
+        if (in->probe_problem)
+                q = add_gap(r, "sessions cannot be confined: %s", in->probe_problem);
+        if (q >= 0 && in->embedded)
+                q = add_gap(r, "per-session memory, cpu, and process limits are not applied: this host reports no cgroup delegation");
+        if (q >= 0 && in->embedded && in->shared_account)
+                q = add_gap(r, "a session and its broker run under one account: the real keys are apart from the agent by the sandbox alone");
+        for (char *const *g = in->gaps; g && *g && q >= 0; g++) {
+                const char *sentence = report_gap_sentence(*g);
+                q = sentence ? add_gap(r, "%s", sentence) : add_gap(r, "bailey cannot enforce \"%s\" here", *g);
+        }
+        return q < 0 ? q : add_unsupported(in->config, r);
+}
+
+int report_build(const ReportInput *in, Report *ret) {
+        Report r = {};
+
+        int q = add_statements(in, &r);
+        if (q >= 0)
+                q = find_gaps(in, &r);
+        if (q >= 0 && r.gaps && !in->config->sandbox.require_full_enforcement)
+                q = add(&r.lines, "sandbox.requireFullEnforcement is false: sessions run without what is missing");
+        if (q >= 0 && r.gaps)
+                q = add(&r.lines, "%zu guarantee(s) cannot be enforced on this host:", strv_length(r.gaps));
+        for (char **g = r.gaps; g && *g && q >= 0; g++) {
+                _cleanup_free_ char *clean = string_escape_control(*g);
+                q = clean ? add_wrapped(&r.lines, "    - ", "      ", clean) : -ENOMEM;
+        }
+        if (q < 0) {
+                report_done(&r);
+                return q;
+        }
+        *ret = r;
+        return 0;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/session-run.h"
+
+/* The session's own state is removed by the account that made it, by the launcher; what errandd made, by errandd; the record last, so that a
+ * collection that was cut short can be asked for again. */
+
+typedef struct Collection {
+        Session *session;
+        Done done;
+        void *userdata;
+} Collection;
+
+static int remove_own(Session *s, Fault *f) {
+        static const struct {
+                const char *name;
+                int flags;
+        } parts[] = {{"broker/session", 0}, {"broker", AT_REMOVEDIR}, {"policy.toml", 0}, {".policy.toml.new", 0}, {"state", AT_REMOVEDIR}};
+        int state = s->manager->paths->state_fd;
+
+        _cleanup_close_ int own = openat(state, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (own < 0 && errno == ENOENT)
+                return 0;
+        for (size_t i = 0; own >= 0 && i < ELEMENTSOF(parts); i++)
+                if (unlinkat(own, parts[i].name, parts[i].flags) < 0 && errno != ENOENT)
+                        return fault_set(f, ERROR_STORAGE, "%s of session %s cannot be removed: %s", parts[i].name, s->record->id, strerror(errno));
+        if (own < 0 || unlinkat(state, s->record->id, AT_REMOVEDIR) < 0)
+                return fault_set(f, ERROR_STORAGE, "the directory of session %s cannot be removed: %s", s->record->id, strerror(errno));
+        return 0;
+}
+
+static int remove_all(Session *s, Fault *f) {
+        int r = remove_own(s, f);
+        if (r < 0)
+                return r;
+        r = store_collect(s->manager->store, s->record->id);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "the receipts of session %s cannot be removed: %s", s->record->id,
+                                 store_error_text(s->manager->store) ?: strerror(-r));
+        r = record_remove(s->manager->records, s->record->id);
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "the record of session %s cannot be removed: %s", s->record->id, strerror(-r)) : 0;
+}
+
+static void finish(Collection *c, const char *problem) {
+        Session *s = c->session;
+        Manager *m = s->manager;
+        Fault f = {};
+
+        if (problem)
+                (void) fault_set(&f, ERROR_STORAGE, "the state of session %s cannot be removed: %s", s->record->id, problem);
+        else if (remove_all(s, &f) >= 0) {
+                _cleanup_free_ char *id = strdup(s->record->id);
+                s->record->state = SESSION_COLLECTED;
+                log_info("session %s: collected", s->record->id);
+                manager_remove(m, s);
+                c->done(s, NULL, -EBADF, c->userdata);
+                if (m->observer.session_removed && id)
+                        m->observer.session_removed(id, m->observer.userdata);
+                session_free(s);
+                free(c);
+                return;
+        }
+        s->collecting = false;
+        c->done(s, &f, -EBADF, c->userdata);
+        fault_done(&f);
+        free(c);
+}
+
+static void on_removed(_unused_ Message *m, const char *problem, void *userdata) {
+        finish(userdata, problem);
+}
+
+/* -EBADF: there is none, so nothing of it is left. */
+static int open_state(Session *s) {
+        _cleanup_free_ char *path = NULL;
+
+        if (asprintf(&path, "%s/state", s->record->id) < 0)
+                return -ENOMEM;
+        int fd = openat(s->manager->paths->state_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd >= 0 ? fd : errno == ENOENT ? -EBADF : -errno;
+}
+
+int session_collect(Session *s, Done done, void *userdata, Fault *f) {
+        LaunchClient *launcher;
+        Identity payload;
+
+        if (!session_state_may_move(session_state(s), SESSION_COLLECTED) || s->run || s->collecting)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; stop it before it is collected", s->record->id,
+                                 s->collecting ? "being collected" : session_state_to_string(session_state(s)));
+        Collection *c = calloc(1, sizeof(Collection));
+        if (!c)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        *c = (Collection){.session = s, .done = done, .userdata = userdata};
+        s->collecting = true;
+        _cleanup_close_ int state = open_state(s);
+        if (state == -EBADF) {
+                finish(c, NULL);
+                return 0;
+        }
+        int r = state;
+        if (r < 0)
+                (void) fault_set(f, ERROR_STORAGE, "the state of session %s cannot be opened: %s", s->record->id, strerror(-r));
+        if (r >= 0)
+                r = session_prepare_identity(s, &payload, f);
+        if (r >= 0)
+                r = manager_launcher(s->manager, &payload, &launcher, f);
+        if (r >= 0) {
+                r = launch_client_collect(launcher, s->record->id, state, on_removed, c);
+                if (r < 0)
+                        (void) fault_set(f, ERROR_SETUP, "errand-launch cannot be asked: %s", strerror(-r));
+        }
+        if (r < 0) {
+                s->collecting = false;
+                free(c);
+        }
+        return r;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/environment.h"
+#include "errandd/policy-writer.h"
+#include "errandd/session-run.h"
+
+#define POLICY_NAME "policy.toml"
+
+/* Everything that a launch hands over, closed again afterwards. */
+typedef struct Parts {
+        char *home, *broker_socket, *shim_socket;
+        int policy, transcript, events, environment, scrub, token, own;
+} Parts;
+
+static void parts_done(Parts *p) {
+        free(p->home);
+        free(p->broker_socket);
+        free(p->shim_socket);
+        safe_close(p->policy);
+        safe_close(p->transcript);
+        safe_close(p->events);
+        safe_close(p->environment);
+        safe_close(p->scrub);
+        safe_close(p->token);
+        safe_close(p->own);
+}
+
+/* STATEDIR/ID and STATEDIR/ID/state, the latter the payload's own. */
+static int make_directories(Session *s, const Identity *payload, Parts *p, Fault *f) {
+        bool root = geteuid() == 0;
+
+        p->own = paths_make_dir(s->manager->paths->state_fd, s->record->id, root ? 0711 : 0700, geteuid(), getegid());
+        int state = p->own < 0 ? p->own : paths_make_dir(p->own, "state", 0700, payload->uid, payload->gid);
+        if (state < 0)
+                return fault_set(f, ERROR_STORAGE, "the directories of session %s cannot be made: %s", s->record->id, strerror(-state));
+        safe_close(state);
+        if (asprintf(&p->home, "%s/%s/state/home", s->manager->paths->state, s->record->id) < 0)
+                p->home = NULL;
+        if (asprintf(&p->broker_socket, "%s/%s/broker/session", s->manager->paths->state, s->record->id) < 0)
+                p->broker_socket = NULL;
+        return p->home && p->broker_socket ? 0 : fault_set(f, ERROR_SETUP, "out of memory");
+}
+
+/* Written anew under another name and put in its place: a session that ran before may hold the old one. */
+static int write_policy(Session *s, Parts *p, Fault *f) {
+        _cleanup_free_ char *project = NULL, *text = NULL, *problem = NULL;
+
+        int r = path_of_fd(s->project, &project);
+        if (r >= 0)
+                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .sandbox = &s->manager->config->sandbox}, &text, &problem);
+        if (r == -EBADMSG)
+                return fault_set(f, ERROR_SETUP, "session %s: %s", s->record->id, problem);
+        if (r >= 0)
+                r = record_replace_file(p->own, POLICY_NAME, text, strlen(text));
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "the policy of session %s cannot be written: %s", s->record->id, strerror(-r));
+        p->policy = openat(p->own, POLICY_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (p->policy < 0 || fchmod(p->policy, 0640) < 0)
+                return fault_set(f, ERROR_STORAGE, "the policy of session %s cannot be opened: %s", s->record->id, strerror(errno));
+        return 0;
+}
+
+static int seal_secrets(Run *run, Parts *p, Fault *f) {
+        Session *s = run->session;
+        const Credentials *c = run->credentials;
+        char **list = NULL;
+
+        int r = environment_build(&(EnvironmentInput){
+                .config = s->manager->config,
+                .credentials = c,
+                .port = run->port,
+                .env = s->record->env,
+                .provider = s->record->provider ?: s->manager->config->agent.provider,
+                .interactive = s->record->interactive,
+        }, &list);
+        if (r >= 0)
+                r = environment_seal(list, &p->environment);
+        environment_free(list);
+        if (r >= 0)
+                r = scrub_seal(c, &p->scrub);
+        if (r >= 0)
+                r = p->token = memfd_new_sealed("errand-token", secret_data(c->token), secret_size(c->token));
+        return r < 0 ? fault_set(f, ERROR_SETUP, "the environment of session %s cannot be made: %s", s->record->id, strerror(-r)) : 0;
+}
+
+static int on_events_changed(_unused_ sd_event_source *source, _unused_ const struct inotify_event *event, void *userdata) {
+        run_read_events(userdata);
+        return 0;
+}
+
+/* Followed from the end of what is there: an earlier run's lines are not this one's. */
+static int open_files(Run *run, Parts *p, Fault *f) {
+        Session *s = run->session;
+        struct stat st;
+
+        p->transcript = record_open_append(s->dir, "transcript");
+        p->events = record_open_append(s->dir, "events");
+        run->events = record_open_read(s->dir, "events");
+        int r = MIN(MIN(p->transcript, p->events), run->events);
+        if (r >= 0 && fstat(run->events, &st) < 0)
+                r = -errno;
+        if (r >= 0) {
+                s->record->events_length = (uint64_t) st.st_size;
+                r = events_watch(s->manager->event, run->events, on_events_changed, run, &run->events_watch);
+        }
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "the files of session %s cannot be opened: %s", s->record->id, strerror(-r)) : 0;
+}
+
+static void on_started(Run *run, const SessionEvent *e) {
+        Session *s = run->session;
+
+        if (run->started || run->ending || session_state(s) != SESSION_STARTING)
+                return;
+        run->started = true;
+        run->deadline = sd_event_source_disable_unref(run->deadline);
+        s->record->started = e->time ?: now_realtime();
+        (void) session_set_state(s, SESSION_RUNNING);
+}
+
+static void on_exited(Run *run, const SessionEvent *e) {
+        if (run->exited)
+                return;
+        run->exited = true;
+        run->exit_reason = strdup(e->reason);
+        run->exit_status = e->status;
+        run->exit_text = e->text ? strdup(e->text) : NULL;
+}
+
+static void on_line(const SessionEvent *e, void *userdata) {
+        if (e->kind == SESSION_EVENT_STARTED)
+                on_started(userdata, e);
+        else if (e->kind == SESSION_EVENT_EXITED)
+                on_exited(userdata, e);
+}
+
+/* Without a word to anybody else: what follows from the lines is the caller's. */
+static void take_lines(Run *run) {
+        Session *s = run->session;
+        unsigned damaged = 0;
+
+        if (run->events < 0 || !run->events_watch)
+                return;
+        int r = events_read(run->events, &s->record->events_length, on_line, run, &damaged);
+        if (r < 0) {
+                run->events_watch = sd_event_source_disable_unref(run->events_watch);
+                session_notice(s, "tampering", "the events of the session %s; nothing more is taken from them",
+                               r == -ESTALE ? "were made shorter" : "cannot be read");
+        } else if (damaged > 0)
+                log_warning("session %s: %u lines of its events were not understood", s->record->id, damaged);
+}
+
+void run_read_events(Run *run) {
+        bool before = run->started;
+
+        take_lines(run);
+        if (run->started && !before)
+                run_answer(run, true, NULL);
+        if (run->exited || run->shim_gone)
+                run_end(run);
+}
+
+static int on_shim_end(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        Run *run = userdata;
+
+        run->shim_end = sd_event_source_disable_unref(run->shim_end);
+        run->shim_gone = true;
+        run->shim = shim_client_free(run->shim);
+        run_read_events(run); /* what it wrote last, which may end the run */
+        return 0;
+}
+
+/* Its connection going says less than the end of its process, which is waited for. */
+static void on_shim_connection_gone(void *userdata) {
+        Run *run = userdata;
+
+        run->shim = shim_client_free(run->shim);
+        run_check_finished(run);
+}
+
+static void watch_shim(Run *run, uint64_t pid) {
+        Session *s = run->session;
+        _cleanup_free_ char *path = NULL;
+        Identity payload;
+        Fault f = {};
+
+        run->shim_pidfd = pidfd_open((pid_t) pid, 0);
+        int r = run->shim_pidfd < 0 ? -errno : sd_event_add_io(s->manager->event, &run->shim_end, run->shim_pidfd, EPOLLIN, on_shim_end, run);
+        if (r < 0) {
+                run->shim_pidfd = safe_close(run->shim_pidfd);
+                run->shim_gone = true; /* it is gone already: its last line says how */
+        } else {
+                _cleanup_close_ int directory = -EBADF;
+                /* Its last line is read before its end is noticed. */
+                (void) sd_event_source_set_priority(run->shim_end, SD_EVENT_PRIORITY_IDLE);
+                r = session_prepare_identity(s, &payload, &f);
+                if (r >= 0)
+                        r = manager_shim_directory(s->manager, &payload, &directory, &path);
+                if (r >= 0)
+                        r = shim_client_new(s->manager->event, directory, s->record->id, on_shim_connection_gone, run, &run->shim);
+                if (r < 0)
+                        log_warning_errno(r, "session %s: its shim cannot be reached: %m", s->record->id);
+        }
+        fault_done(&f);
+}
+
+/* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */
+static void stop_unknown_shim(Run *run) {
+        _cleanup_(shim_client_freep) ShimClient *shim = NULL;
+        _cleanup_close_ int directory = -EBADF;
+        _cleanup_free_ char *path = NULL;
+        Session *s = run->session;
+        Identity payload;
+        Fault f = {};
+
+        if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(s->manager, &payload, &directory, &path) >= 0 &&
+            shim_client_new(s->manager->event, directory, s->record->id, NULL, NULL, &shim) >= 0)
+                (void) shim_client_stop(shim, 0, NULL, NULL);
+        fault_done(&f);
+}
+
+static void on_launched(Message *m, const char *problem, void *userdata) {
+        Run *run = userdata;
+        uint64_t pid = 0;
+
+        if (!problem && (!streq(message_type(m), "launched") || json_get_u64(message_object(m), "pid", INT32_MAX, &pid) < 0 || pid == 0))
+                problem = "its answer was not understood";
+        if (problem) {
+                run->launch_sent = false;
+                if (!m)
+                        stop_unknown_shim(run);
+                take_lines(run); /* a shim that got so far says it better */
+                run_fail(run, ERROR_SETUP, "errand-launch: %s", problem);
+                return;
+        }
+        run->launched = true;
+        watch_shim(run, pid);
+        if (run->ending)
+                run_end(run);
+        else
+                run_read_events(run);
+}
+
+/* Every gap that the report names is accepted; one that turns up later is not. */
+static char *const *accepted_gaps(const Session *s) {
+        return s->manager->config->sandbox.require_full_enforcement ? NULL : s->manager->probed_gaps;
+}
+
+static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *f) {
+        Session *s = run->session;
+
+        return launch_client_launch(launcher, &(Launch){
+                .session = s->record->id,
+                .command = s->record->command,
+                .interactive = s->record->interactive,
+                .rows = s->rows,
+                .columns = s->columns,
+                .home = p->home,
+                .broker_socket = run->port > 0 ? p->broker_socket : NULL,
+                .port = run->port,
+                .strict = true,
+                .accept_gaps = accepted_gaps(s),
+                .grace = s->manager->config->sandbox.grace_period,
+                .shim_socket = p->shim_socket,
+                .project = s->project,
+                .policy = p->policy,
+                .transcript = p->transcript,
+                .events = p->events,
+                .environment = p->environment,
+                .scrub = p->scrub,
+                .token = p->token,
+                .stdio = {s->stdio[0], s->stdio[1], s->stdio[2]},
+        }, on_launched, run, f);
+}
+
+int run_launch(Run *run, const Identity *payload, Fault *f) {
+        _cleanup_(parts_done) Parts p = {.policy = -EBADF, .transcript = -EBADF, .events = -EBADF, .environment = -EBADF, .scrub = -EBADF, .token = -EBADF, .own = -EBADF};
+        Session *s = run->session;
+        LaunchClient *launcher;
+
+        _cleanup_close_ int directory = -EBADF;
+        _cleanup_free_ char *path = NULL;
+        int r = manager_launcher(s->manager, payload, &launcher, f);
+        if (r < 0)
+                return r;
+        r = manager_shim_directory(s->manager, payload, &directory, &path);
+        if (r < 0 || asprintf(&p.shim_socket, "%s/%s", path, s->record->id) < 0) {
+                p.shim_socket = NULL;
+                return fault_set(f, ERROR_STORAGE, "the directory of shims cannot be opened: %s", strerror(r < 0 ? -r : ENOMEM));
+        }
+        r = make_directories(s, payload, &p, f);
+        if (r >= 0)
+                r = write_policy(s, &p, f);
+        if (r >= 0)
+                r = seal_secrets(run, &p, f);
+        if (r >= 0)
+                r = open_files(run, &p, f);
+        if (r >= 0)
+                r = send_launch(run, launcher, &p, f);
+        if (r < 0)
+                return r;
+        run->launch_sent = true;
+        /* Broker and shim have theirs now. */
+        run->credentials = credentials_free(run->credentials);
+        for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                s->stdio[i] = safe_close(s->stdio[i]);
+        return 0;
+}

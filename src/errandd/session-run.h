@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of a session share: the session itself, and its run, which is there from Start until broker and shim are gone.
+ *
+ * A run goes: begin (files, secrets, broker) → set up → launched → the events' "started" → "exited", or the shim gone without it → end (broker closed
+ * and gone, shim gone) → finish (spool read to its end, record written, the world told). A failure anywhere goes to end at once. */
+
+#include "errandd/broker-client.h"
+#include "errandd/events.h"
+#include "errandd/launch-client.h"
+#include "errandd/manager-private.h"
+#include "errandd/session.h"
+#include "errandd/shim-client.h"
+
+typedef struct Waiter {
+        struct Waiter *next;
+        bool for_start; /* else for the end */
+        Done done;
+        void *userdata;
+} Waiter;
+
+typedef struct Run {
+        Session *session;
+        Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
+        char **allow;             /* what the broker is told */
+        uint16_t port;            /* 0: no broker */
+        Identity broker_identity;
+
+        BrokerClient *broker;     /* NULL: none, or gone */
+        bool broker_ready, broker_closing;
+
+        bool launch_sent, launched;
+        ShimClient *shim;
+        int shim_pidfd;
+        sd_event_source *shim_end;
+        int events;
+        sd_event_source *events_watch;
+        bool started, exited, shim_gone;
+        char *exit_reason, *exit_text;
+        uint64_t exit_status;
+
+        bool stopping, ending;    /* Stop was asked; whatever comes, it ends */
+        Fault fault;              /* why nothing ran */
+        sd_event_source *deadline;
+        Waiter *waiters;
+} Run;
+
+struct Session {
+        Manager *manager;
+        SessionRecord *record;
+        GrantList grants;
+        int dir;          /* its record */
+        int project;      /* directory that CreateSession opened; -EBADF: opened by its path at Start */
+        int stdio[3];     /* for the first Start */
+        unsigned rows, columns;
+        Run *run;
+        unsigned settle;  /* further looks at the spool of a run that an earlier errandd left */
+        bool changed;     /* the observer has not been told yet */
+        bool collecting;
+        sd_event_source *expiry;
+};
+
+/* session.c */
+int session_new(Manager *m, SessionRecord *record /* taken on success */, int dir /* the same */, Session **ret);
+Session *session_free(Session *s); /* without a run */
+int session_save(Session *s);
+/* Record first, then the observer. A record that cannot be written is logged; the state counts all the same but for a start. */
+int session_set_state(Session *s, SessionState state);
+void session_touch(Session *s); /* the observer is told at the end of the loop's turn */
+void session_notice(Session *s, const char *kind, const char *format, ...) _printf_(3, 4);
+/* Reads the spool on. */
+int session_ingest(Session *s, bool final);
+
+/* session-grants.c */
+int session_grants_to_broker(Session *s);
+int session_grant_was_used(Session *s, uint32_t number, usec_t used);
+void session_arm_expiry(Session *s);
+
+/* session-start.c */
+int session_prepare_identity(Session *s, Identity *ret, Fault *f);
+int session_open_project(Session *s, Fault *f);
+
+/* session-launch.c */
+int run_launch(Run *r, const Identity *payload, Fault *f);
+void run_read_events(Run *r);
+
+/* session-stop.c */
+void run_fail(Run *r, ErrorCode code, const char *format, ...) _printf_(3, 4);
+void run_end(Run *r);
+void run_broker_ended(Run *r, int status);
+void run_check_finished(Run *r); /* may free it */
+int run_add_waiter(Run *r, bool for_start, Done done, void *userdata);
+void run_answer(Run *r, bool for_start, const Fault *fault);
+void session_sweep_sockets(Session *s);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/path.h"
+#include "basic/text.h"
+#include "errandd/session-run.h"
+
+int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
+        AccountReason reason;
+
+        if (s->record->payload != UID_NONE) {
+                int r = identity_of(s->record->payload, ret);
+                return r < 0 ? fault_set(f, ERROR_SETUP, "uid %u, which session %s runs as, cannot be taken on: %s", s->record->payload,
+                                         s->record->id, strerror(-r)) : 0;
+        }
+        int r = account_decide(s->manager->paths->user, s->project, ret, &reason, f);
+        if (r < 0)
+                return r;
+        s->record->payload = ret->uid;
+        if (reason == ACCOUNT_NOBODY)
+                session_notice(s, "account", "the session runs as %s (uid %u): no --user, no SUDO_UID, and the project belongs to root", ret->name,
+                               ret->uid);
+        return 0;
+}
+
+int session_open_project(Session *s, Fault *f) {
+        if (s->project >= 0)
+                return 0;
+        int fd = open(s->record->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return fault_set(f, ERROR_SETUP, "the project %s of session %s cannot be opened: %s", s->record->project, s->record->id, strerror(errno));
+        s->project = fd;
+        return 0;
+}
+
+static void on_refused(const char *host, uint16_t port, uint64_t count, void *userdata) {
+        Session *s = ((Run *) userdata)->session;
+        const Observer *o = &s->manager->observer;
+
+        s->record->refused += count;
+        (void) session_save(s);
+        session_touch(s);
+        if (o->session_refused)
+                o->session_refused(s, host, port, count, o->userdata);
+}
+
+static void on_denied_summary(uint64_t count, uint64_t hosts, void *userdata) {
+        Session *s = ((Run *) userdata)->session;
+
+        s->record->refused += count;
+        (void) session_save(s);
+        session_touch(s);
+        session_notice(s, "denied-summary", "%llu further connections to %llu hosts were refused in the last minute", (unsigned long long) count,
+                       (unsigned long long) hosts);
+}
+
+static void on_grant_used(uint32_t number, void *userdata) {
+        Session *s = ((Run *) userdata)->session;
+
+        int r = session_grant_was_used(s, number, now_realtime());
+        if (r < 0)
+                log_warning_errno(r, "session %s: the use of grant %u cannot be recorded yet; the spool has it: %m", s->record->id, number);
+}
+
+static void on_receipt_failed(void *userdata) {
+        session_notice(((Run *) userdata)->session, "receipts", "the broker cannot write receipts; calls go on without them");
+}
+
+static void on_broker_ended(int status, void *userdata) {
+        run_broker_ended(userdata, status);
+}
+
+static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
+        Run *run = userdata;
+        Session *s = run->session;
+        Identity payload;
+        Fault f = {};
+
+        if (run->ending)
+                return;
+        if (problem) {
+                run_fail(run, ERROR_SETUP, "the broker refused its set-up: %s", problem);
+                return;
+        }
+        run->broker_ready = true;
+        int r = session_grants_to_broker(s);
+        if (r < 0)
+                (void) fault_set(&f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r));
+        if (r >= 0)
+                r = session_prepare_identity(s, &payload, &f);
+        if (r >= 0)
+                r = run_launch(run, &payload, &f);
+        if (r < 0)
+                run_fail(run, f.code, "%s", f.text ?: "out of memory");
+        fault_done(&f);
+}
+
+/* STATEDIR/ID/broker, where only the payload's account may connect. */
+static int open_broker_directory(Session *s) {
+        mode_t mode = geteuid() == 0 ? 0711 : 0700;
+
+        _cleanup_close_ int own = paths_make_dir(s->manager->paths->state_fd, s->record->id, mode, geteuid(), getegid());
+        return own < 0 ? own : paths_make_dir(own, "broker", mode, geteuid(), getegid());
+}
+
+static int start_broker(Run *run, const Identity *payload, Fault *f) {
+        static const BrokerHandler handler = {.refused = on_refused, .denied_summary = on_denied_summary, .grant_used = on_grant_used,
+                                              .receipt_failed = on_receipt_failed, .ended = on_broker_ended};
+        Session *s = run->session;
+        const ConfigSandbox *c = &s->manager->config->sandbox;
+        BrokerHandler mine = handler;
+        bool root = geteuid() == 0;
+
+        mine.userdata = run;
+        _cleanup_close_ int directory = open_broker_directory(s), log = record_open_append(s->dir, "broker.log"),
+                            spool = record_open_append(s->dir, "receipts.spool");
+        if (directory < 0 || log < 0 || spool < 0)
+                return fault_set(f, ERROR_STORAGE, "the places of session %s cannot be made: %s", s->record->id,
+                                 strerror(-MIN(MIN(directory, log), spool)));
+        if (root) {
+                uid_t taken[256];
+                int r = account_unused(taken, manager_broker_uids(s->manager, taken, ELEMENTSOF(taken)), &run->broker_identity);
+                if (r < 0)
+                        return fault_set(f, ERROR_SETUP, "there is no unused uid for the broker of session %s: %s", s->record->id, strerror(-r));
+        }
+        int r = broker_client_new(s->manager->event, &(BrokerStart){
+                .directory = directory,
+                .payload = root ? payload : NULL,
+                .identity = root ? &run->broker_identity : NULL,
+                .log = log,
+        }, &mine, &run->broker, f);
+        if (r < 0)
+                return r;
+        return broker_client_setup(run->broker, &(BrokerSetup){
+                .session = s->record->id,
+                .credentials = run->credentials,
+                .allow = run->allow,
+                .allow_internal = c->egress.internal_list,
+                .ports = c->ports,
+                .n_ports = c->n_ports,
+                .spool = spool,
+        }, on_setup, run, f);
+}
+
+static bool is_brokered(const Session *s) {
+        const ConfigSandbox *c = &s->manager->config->sandbox;
+
+        return s->record->network ? !streq(s->record->network, "none") : c->network != NETWORK_NONE;
+}
+
+static int check_start(Session *s, Fault *f) {
+        const Config *c = s->manager->config;
+        SessionState state = session_state(s);
+
+        if (!session_state_may_move(state, SESSION_STARTING) || s->run || s->collecting)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s%s; it cannot be started", s->record->id, session_state_to_string(state),
+                                 s->collecting ? " and being collected" : "");
+        if (s->manager->ending)
+                return fault_set(f, ERROR_WRONG_STATE, "errandd is ending; nothing is started any more");
+        if (manager_count_live(s->manager) >= c->limits.live_sessions)
+                return fault_set(f, ERROR_LIMIT, "%llu sessions run already, as many as limits.maxLiveSessions allows; stop one",
+                                 (unsigned long long) c->limits.live_sessions);
+        if (s->manager->probe_problem)
+                return fault_set(f, ERROR_NOT_ENFORCEABLE, "no session can be confined here: %s", s->manager->probe_problem);
+        if (c->sandbox.require_full_enforcement && s->manager->report.gaps)
+                return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true, and here %s", s->manager->report.gaps[0]);
+        if (is_brokered(s) && c->sandbox.egress.mode == EGRESS_OPEN)
+                return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.egress.mode \"open\" is not supported by this version; leave it out");
+        return 0;
+}
+
+/* Neither state nor sockets may lie where the session works. */
+static int check_places(Session *s, Fault *f) {
+        const Paths *paths = s->manager->paths;
+        _cleanup_free_ char *project = NULL;
+
+        int r = path_of_fd(s->project, &project);
+        if (r < 0)
+                return fault_set(f, ERROR_SETUP, "the project of session %s has gone: %s", s->record->id, strerror(-r));
+        const char *const own[] = {paths->state, paths->runtime};
+        for (size_t i = 0; i < ELEMENTSOF(own); i++)
+                if (path_beneath(own[i], project) || path_beneath(project, own[i]))
+                        return fault_set(f, ERROR_INVALID_ARGUMENT,
+                                         "the project %s and errand's own %s lie in each other; a session may not reach the records: start in a "
+                                         "directory of the project alone, or move the state with --state-dir", project, own[i]);
+        return 0;
+}
+
+static Run *run_new(Session *s) {
+        Run *run = calloc(1, sizeof(Run));
+
+        if (!run)
+                return NULL;
+        run->session = s;
+        run->shim_pidfd = run->events = -EBADF;
+        return run;
+}
+
+static int copy_list(char *const *from, char ***ret) {
+        for (; from && *from; from++) {
+                int r = strv_extend(ret, *from);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int mint(Run *run, Fault *f) {
+        Session *s = run->session;
+        const Config *c = s->manager->config;
+        bool brokered = is_brokered(s);
+
+        int r = credentials_new(c, brokered, &run->credentials, f);
+        if (r < 0 || !brokered)
+                return r;
+        r = copy_list(s->record->allow_given ? s->record->allow : c->sandbox.egress.allow, &run->allow);
+        if (r >= 0)
+                r = ports_take(&s->manager->ports, &run->port);
+        return r < 0 ? fault_set(f, ERROR_LIMIT, "there is no port for session %s: %s", s->record->id, strerror(-r)) : 0;
+}
+
+static void run_abandon(Session *s) {
+        Run *run = s->run;
+
+        s->run = NULL;
+        ports_release(&s->manager->ports, run->port);
+        credentials_free(run->credentials);
+        strv_free(run->allow);
+        while (run->waiters) {
+                Waiter *w = run->waiters;
+                run->waiters = w->next;
+                free(w);
+        }
+        free(run);
+}
+
+static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Run *run = userdata;
+
+        run_fail(run, ERROR_SETUP, "the session did not start within timeouts.startupMs");
+        return 0;
+}
+
+static void reset_record(SessionRecord *record) {
+        record->started = record->ended = 0;
+        record->exit_reason = mfree(record->exit_reason);
+        record->exit_status = 0;
+}
+
+int session_start(Session *s, Done done, void *userdata, Fault *f) {
+        Identity payload;
+
+        int r = check_start(s, f);
+        if (r >= 0)
+                r = session_open_project(s, f);
+        if (r >= 0)
+                r = check_places(s, f);
+        if (r >= 0)
+                r = session_prepare_identity(s, &payload, f);
+        if (r >= 0)
+                r = account_check_project(&payload, s->project, s->record->project, f);
+        if (r < 0)
+                return r;
+        s->run = run_new(s);
+        if (!s->run)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        r = run_add_waiter(s->run, true, done, userdata);
+        if (r < 0)
+                (void) fault_set(f, ERROR_SETUP, "out of memory");
+        else
+                r = mint(s->run, f);
+        if (r >= 0) {
+                reset_record(s->record);
+                r = session_set_state(s, SESSION_STARTING);
+                if (r < 0)
+                        (void) fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", s->record->id, strerror(-r));
+        }
+        if (r < 0) {
+                run_abandon(s);
+                return r;
+        }
+        s->settle = 0;
+        manager_tick_begin(s->manager);
+
+        /* From here on failures are the run's: they come by way of Done. */
+        Fault late = {};
+        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->manager->config->timeouts.startup, 0,
+                                       on_startup_timeout, s->run);
+        if (r < 0)
+                (void) fault_set(&late, ERROR_SETUP, "no timer: %s", strerror(-r));
+        else
+                r = s->run->port > 0 ? start_broker(s->run, &payload, &late) : run_launch(s->run, &payload, &late);
+        if (r < 0)
+                run_fail(s->run, late.code, "%s", late.text ?: "out of memory");
+        fault_done(&late);
+        return 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/session-run.h"
+
+/* Beyond the grace period: the shim's own SIGKILL, its last line, and a terminal's last bytes. */
+#define SHIM_PATIENCE_USEC (10 * USEC_PER_SEC)
+
+int run_add_waiter(Run *run, bool for_start, Done done, void *userdata) {
+        Waiter *w = calloc(1, sizeof(Waiter)), **at = &run->waiters;
+
+        if (!w)
+                return -ENOMEM;
+        *w = (Waiter){.for_start = for_start, .done = done, .userdata = userdata};
+        while (*at)
+                at = &(*at)->next;
+        *at = w;
+        return 0;
+}
+
+void run_answer(Run *run, bool for_start, const Fault *fault) {
+        Waiter **at = &run->waiters;
+
+        while (*at) {
+                Waiter *w = *at;
+                if (w->for_start != for_start) {
+                        at = &w->next;
+                        continue;
+                }
+                *at = w->next;
+                if (w->done)
+                        w->done(run->session, fault, -EBADF, w->userdata);
+                free(w);
+                at = &run->waiters; /* the callback may have added some */
+        }
+}
+
+/* ---- the end of a run ---- */
+
+static void fold_exit(Run *run) {
+        SessionRecord *record = run->session->record;
+
+        record->ended = now_realtime();
+        free(record->exit_reason);
+        record->exit_reason = run->exited ? TAKE_PTR(run->exit_reason) : strdup(run->fault.code != ERROR_NONE ? "setup" : "lost");
+        record->exit_status = run->exited ? run->exit_status : run->fault.code != ERROR_NONE ? 125 : 137;
+}
+
+static SessionState final_state(const Run *run) {
+        if (!run->started || !run->exited)
+                return SESSION_FAILED;
+        return SESSION_STOPPED;
+}
+
+static void settle_fault(Run *run) {
+        if (run->started)
+                return;
+        if (run->exited)
+                (void) fault_set(&run->fault, ERROR_SETUP, "session %s: nothing was run: %s", run->session->record->id,
+                                 run->exit_text ?: "bailey gave no reason");
+        else
+                (void) fault_set(&run->fault, ERROR_SETUP, "session %s: its shim ended before anything ran", run->session->record->id);
+}
+
+static void run_free(Manager *m, Run *run) {
+        ports_release(&m->ports, run->port);
+        credentials_free(run->credentials);
+        strv_free(run->allow);
+        sd_event_source_disable_unref(run->events_watch);
+        sd_event_source_disable_unref(run->shim_end);
+        sd_event_source_disable_unref(run->deadline);
+        shim_client_free(run->shim);
+        broker_client_free(run->broker);
+        safe_close(run->events);
+        safe_close(run->shim_pidfd);
+        free(run->exit_reason);
+        free(run->exit_text);
+        fault_done(&run->fault);
+        free(run);
+}
+
+void session_sweep_sockets(Session *s) {
+        Identity payload;
+        Fault f = {};
+
+        _cleanup_close_ int own = openat(s->manager->paths->state_fd, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (own >= 0)
+                (void) unlinkat(own, "broker/session", 0);
+        if (s->record->payload != UID_NONE && session_prepare_identity(s, &payload, &f) >= 0) {
+                _cleanup_free_ char *path = NULL;
+                _cleanup_close_ int directory = -EBADF;
+                if (manager_shim_directory(s->manager, &payload, &directory, &path) >= 0)
+                        (void) unlinkat(directory, s->record->id, 0);
+        }
+        fault_done(&f);
+}
+
+/* Each answer may start, or collect, the session. */
+static void answer_all(Manager *m, Session *s, Run *run) {
+        _cleanup_free_ char *id = strdup(s->record->id);
+
+        while (run->waiters) {
+                Waiter *w = run->waiters;
+                run->waiters = w->next;
+                if (w->done && id && manager_find(m, id) == s)
+                        w->done(s, w->for_start && run->fault.code != ERROR_NONE ? &run->fault : NULL, -EBADF, w->userdata);
+                free(w);
+        }
+}
+
+static void run_finish(Run *run) {
+        Session *s = run->session;
+        Manager *m = s->manager;
+
+        (void) session_ingest(s, true);
+        session_sweep_sockets(s);
+        settle_fault(run);
+        SessionState state = final_state(run);
+        fold_exit(run);
+        if (!run->started && run->exit_text)
+                log_error("session %s: nothing was run: %s", s->record->id, run->exit_text);
+        (void) session_set_state(s, state);
+        s->run = NULL;
+        if (m->observer.session_exited)
+                m->observer.session_exited(s, s->record->exit_reason ?: "lost", (int) s->record->exit_status, m->observer.userdata);
+        answer_all(m, s, run);
+        run_free(m, run);
+}
+
+void run_check_finished(Run *run) {
+        bool shim_there = (run->launch_sent && !run->launched) || (run->launched && !run->shim_gone);
+
+        if (run->ending && !run->broker && !shim_there)
+                run_finish(run);
+}
+
+void run_broker_ended(Run *run, int status) {
+        Session *s = run->session;
+
+        run->broker = broker_client_free(run->broker);
+        if (!run->broker_closing && !run->ending) {
+                (void) session_ingest(s, true);
+                if (run->launch_sent) {
+                        session_notice(s, "broker", "the session's broker ended (%s %d) and cannot be brought back: it has no way out any more",
+                                       WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                        session_touch(s);
+                } else {
+                        run_fail(run, ERROR_SETUP, "the broker ended (%s %d) before the session began; broker.log of its record may say why",
+                                 WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                        return;
+                }
+        }
+        run_check_finished(run);
+}
+
+static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Run *run = userdata;
+
+        log_warning("session %s: its shim does not end and is killed", run->session->record->id);
+        if (run->shim_pidfd >= 0 && pidfd_send_signal(run->shim_pidfd, SIGKILL, NULL, 0) < 0)
+                log_warning_errno(errno, "session %s: its shim cannot be killed: %m", run->session->record->id);
+        else if (run->shim_pidfd < 0) { /* a launcher that never answered: there is nothing to wait for */
+                run->launch_sent = false;
+                run_check_finished(run);
+        }
+        return 0;
+}
+
+static void arm_overdue(Run *run, usec_t usec) {
+        run->deadline = sd_event_source_disable_unref(run->deadline);
+        int r = sd_event_add_time_relative(run->session->manager->event, &run->deadline, CLOCK_MONOTONIC, usec, 0, on_shim_overdue, run);
+        if (r < 0)
+                log_warning_errno(r, "session %s: no timer, so its shim is waited for without an end: %m", run->session->record->id);
+}
+
+static void ask_shim_to_stop(Run *run, usec_t grace) {
+        Session *s = run->session;
+        int r = run->shim ? shim_client_stop(run->shim, grace, NULL, NULL) : -ENOTCONN;
+
+        if (r < 0 && run->launched && !run->shim_gone && run->shim_pidfd >= 0 && pidfd_send_signal(run->shim_pidfd, SIGTERM, NULL, 0) < 0)
+                log_warning_errno(errno, "session %s: its shim cannot be asked to stop: %m", s->record->id);
+        arm_overdue(run, grace + SHIM_PATIENCE_USEC);
+}
+
+static void on_closed_for_end(_unused_ Message *m, _unused_ const char *problem, void *userdata) {
+        Run *run = userdata;
+
+        if (run->broker)
+                broker_client_end(run->broker);
+}
+
+static void close_broker(Run *run, ChannelReply reply) {
+        if (!run->broker || run->broker_closing)
+                return;
+        run->broker_closing = true;
+        if (broker_client_close(run->broker, reply, run) < 0)
+                reply(NULL, "it cannot be asked", run);
+}
+
+/* Nothing of it may go on: the shim, if there is one, is on its way out or is told to; then the broker goes. */
+void run_end(Run *run) {
+        bool first = !run->ending, shim_there = run->launched && !run->shim_gone;
+
+        run->ending = true;
+        if (shim_there && !run->exited)
+                ask_shim_to_stop(run, run->started ? run->session->manager->config->sandbox.grace_period : 0);
+        else if (first && (shim_there || run->launch_sent) && !run->shim_gone)
+                arm_overdue(run, SHIM_PATIENCE_USEC);
+        if (run->broker && !run->broker_closing)
+                close_broker(run, on_closed_for_end);
+        else if (run->broker)
+                broker_client_end(run->broker);
+        run_check_finished(run);
+}
+
+void run_fail(Run *run, ErrorCode code, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (!run->exited)
+                (void) fault_set(&run->fault, code, "session %s: %s", run->session->record->id, text ?: "out of memory");
+        log_error("session %s: %s", run->session->record->id, text ?: "out of memory");
+        run_end(run);
+}
+
+/* ---- Stop ---- */
+
+static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem, void *userdata) {
+        Run *run = userdata;
+
+        /* Whether it answered or died: its credential is dead. Now the processes. */
+        if (!run->ending)
+                ask_shim_to_stop(run, run->session->manager->config->sandbox.grace_period);
+}
+
+int session_stop(Session *s, Done done, void *userdata, Fault *f) {
+        SessionState state = session_state(s);
+        Run *run = s->run;
+
+        if (!run || !session_state_live(state))
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s already", s->record->id, session_state_to_string(state));
+        if (run_add_waiter(run, false, done, userdata) < 0)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        if (run->stopping || run->ending)
+                return 0;
+        run->stopping = true;
+        if (state == SESSION_STARTING) {
+                run_fail(run, ERROR_SETUP, "it was stopped before anything ran");
+                return 0;
+        }
+        (void) session_set_state(s, SESSION_STOPPING);
+        if (run->broker)
+                close_broker(run, on_closed_for_stop);
+        else
+                on_closed_for_stop(NULL, NULL, run);
+        return 0;
+}

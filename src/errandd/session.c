@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <signal.h>
+#include <stdarg.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/ingest.h"
+#include "errandd/session-run.h"
+
+#define TRANSCRIPT_READ_MAX (1024U * 1024U)
+
+int session_new(Manager *m, SessionRecord *record, int dir, Session **ret) {
+        _cleanup_free_ Session *s = calloc(1, sizeof(Session));
+
+        if (!s)
+                return -ENOMEM;
+        *s = (Session){.manager = m, .record = record, .dir = dir, .project = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}};
+        int r = manager_add(m, s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+Session *session_free(Session *s) {
+        if (!s)
+                return NULL;
+        sd_event_source_disable_unref(s->expiry);
+        session_record_free(s->record);
+        grant_list_done(&s->grants);
+        safe_close(s->dir);
+        safe_close(s->project);
+        for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                safe_close(s->stdio[i]);
+        return mfree(s);
+}
+
+const SessionRecord *session_record(const Session *s) {
+        return s->record;
+}
+
+SessionState session_state(const Session *s) {
+        return (SessionState) s->record->state;
+}
+
+const GrantList *session_grants(const Session *s) {
+        return &s->grants;
+}
+
+bool session_may_see(const Session *s, const Caller *c) {
+        return c->operator || c->uid == s->record->owner;
+}
+
+int session_save(Session *s) {
+        int r = session_record_write(s->dir, s->record);
+        if (r < 0)
+                log_error_errno(r, "session %s: its record cannot be written: %m", s->record->id);
+        return r;
+}
+
+void session_touch(Session *s) {
+        s->changed = true;
+        manager_schedule(s->manager);
+}
+
+int session_set_state(Session *s, SessionState state) {
+        SessionState before = session_state(s);
+
+        if (!session_state_may_move(before, state)) {
+                log_error("session %s: may not go from %s to %s", s->record->id, session_state_to_string(before), session_state_to_string(state));
+                return -EINVAL;
+        }
+        s->record->state = (int) state;
+        int r = session_save(s);
+        if (r < 0 && state == SESSION_STARTING) {
+                s->record->state = (int) before; /* nothing was begun that the disk does not know of */
+                return r;
+        }
+        log_info("session %s: %s", s->record->id, session_state_to_string(state));
+        session_touch(s);
+        return 0;
+}
+
+void session_notice(Session *s, const char *kind, const char *format, ...) {
+        const Observer *o = &s->manager->observer;
+        _cleanup_free_ char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (!text)
+                return;
+        log_info("session %s: %s: %s", s->record->id, kind, text);
+        if (o->session_notice)
+                o->session_notice(s, kind, text, o->userdata);
+}
+
+static int on_grant_used(const char *session, uint32_t number, usec_t used, void *userdata) {
+        Session *s = manager_find(userdata, session);
+        return s ? session_grant_was_used(s, number, used) : 0;
+}
+
+static void on_warning(const char *text, _unused_ void *userdata) {
+        log_warning("%s", text);
+}
+
+int session_ingest(Session *s, bool final) {
+        const IngestHandler handler = {.grant_used = on_grant_used, .warn = on_warning, .userdata = s->manager};
+        IngestReport report = {};
+
+        _cleanup_close_ int spool = record_open_read(s->dir, "receipts.spool");
+        if (spool == -ENOENT)
+                return 0;
+        if (spool < 0)
+                return log_warning_errno(spool, "session %s: its spool cannot be read: %m", s->record->id);
+        int r = ingest_spool(s->manager->store, s->record->id, spool, final, &handler, &report);
+        if (r == -ESTALE)
+                session_notice(s, "tampering", "the spool of receipts was made shorter; nothing more is taken from it");
+        else if (r < 0)
+                log_warning_errno(r, "session %s: receipts are not in the database yet (%s): %m", s->record->id,
+                                  store_error_text(s->manager->store) ?: "");
+        return r;
+}
+
+static void on_signalled(_unused_ Message *m, const char *problem, void *userdata) {
+        if (problem)
+                log_warning("session %s: a signal was not delivered: %s", (const char *) userdata, problem);
+        free(userdata);
+}
+
+/* What needs a shim that answers. */
+static int check_shim(Session *s, const char *what, Fault *f) {
+        SessionState state = session_state(s);
+
+        if (state != SESSION_RUNNING && state != SESSION_STOPPING)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; %s needs one that runs", s->record->id, session_state_to_string(state), what);
+        if (!s->run || !s->run->shim)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is ending", s->record->id);
+        return 0;
+}
+
+int session_kill(Session *s, int signal, Fault *f) {
+        if (signal < 1 || signal > SIGRTMAX)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "%d is not the number of a signal", signal);
+        int r = check_shim(s, "a signal", f);
+        if (r < 0)
+                return r;
+        char *id = strdup(s->record->id);
+        r = id ? shim_client_signal(s->run->shim, signal, on_signalled, id) : -ENOMEM;
+        if (r < 0) {
+                free(id);
+                return fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r));
+        }
+        return 0;
+}
+
+typedef struct Asked {
+        char id[SESSION_ID_MAX + 1];
+        Manager *manager;
+        Done done;
+        void *userdata;
+} Asked;
+
+static void on_attached(Message *m, const char *problem, void *userdata) {
+        _cleanup_free_ Asked *a = userdata;
+        Session *s = manager_find(a->manager, a->id);
+        Fault f = {};
+        int fd = m && !problem ? message_take_fd(m, "terminal") : -EBADF;
+
+        if (fd < 0) {
+                (void) fault_set(&f, ERROR_WRONG_STATE, "session %s: %s", a->id, problem ?: "its terminal was not passed on");
+                fd = -EBADF;
+        }
+        if (s)
+                a->done(s, f.code != ERROR_NONE ? &f : NULL, fd, a->userdata);
+        else
+                safe_close(fd);
+        fault_done(&f);
+}
+
+int session_attach(Session *s, Done done, void *userdata, Fault *f) {
+        if (!s->record->interactive)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s has no terminal: it was not created as an interactive one", s->record->id);
+        int r = check_shim(s, "attaching", f);
+        if (r < 0)
+                return r;
+        Asked *a = calloc(1, sizeof(Asked));
+        if (!a)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        *a = (Asked){.manager = s->manager, .done = done, .userdata = userdata};
+        (void) snprintf(a->id, sizeof(a->id), "%s", s->record->id);
+        r = shim_client_attach(s->run->shim, on_attached, a);
+        if (r < 0) {
+                free(a);
+                return fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r));
+        }
+        return 0;
+}
+
+int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
+        if (rows < 1 || rows > UINT16_MAX || columns < 1 || columns > UINT16_MAX)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "%u rows and %u columns are no size of a terminal", rows, columns);
+        if (!s->record->interactive)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s has no terminal", s->record->id);
+        int r = check_shim(s, "resizing", f);
+        if (r < 0)
+                return r;
+        r = shim_client_resize(s->run->shim, rows, columns, NULL, NULL);
+        return r < 0 ? fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r)) : 0;
+}
+
+int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next, Fault *f) {
+        size_t room = MIN(max, (size_t) TRANSCRIPT_READ_MAX), size = 0;
+
+        if (offset > INT64_MAX)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "no transcript is that long");
+        _cleanup_free_ char *text = malloc(room + 1);
+        if (!text)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        _cleanup_close_ int fd = record_open_read(s->dir, "transcript");
+        if (fd < 0 && fd != -ENOENT)
+                return fault_set(f, ERROR_STORAGE, "the transcript of session %s cannot be read: %s", s->record->id, strerror(-fd));
+        while (fd >= 0 && size < room) {
+                ssize_t n = pread(fd, text + size, room - size, (off_t) (offset + size));
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return fault_set(f, ERROR_STORAGE, "the transcript of session %s cannot be read: %s", s->record->id, strerror(errno));
+                if (n == 0)
+                        break;
+                size += (size_t) n;
+        }
+        text[size] = 0;
+        *ret = TAKE_PTR(text);
+        *ret_size = size;
+        *ret_next = offset + size;
+        return 0;
+}

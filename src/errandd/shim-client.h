@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A session's shim, asked over its socket. */
+
+#include "errandd/channel.h"
+
+typedef struct ShimClient ShimClient;
+
+/* Connects by the directory's descriptor, whatever the length of its path. `gone` is called when the connection ended. */
+int shim_client_new(sd_event *event, int directory, const char *name, void (*gone)(void *userdata), void *userdata, ShimClient **ret);
+ShimClient *shim_client_free(ShimClient *s);
+DEFINE_CLEANUP(ShimClient *, shim_client_free);
+
+/* reply: "attached" with the fd "terminal". */
+int shim_client_attach(ShimClient *s, ChannelReply reply, void *userdata);
+int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata);
+int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, void *userdata);
+int shim_client_stop(ShimClient *s, usec_t grace, ChannelReply reply, void *userdata);

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/text.h"
+#include "errandd/policy-writer.h"
+#include "test.h"
+
+static Config *parse(const char *text) {
+        char **problems = NULL;
+        Config *c;
+
+        if (config_parse("errand.json", text, strlen(text), CONFIG_EMBEDDED, &c, &problems) < 0)
+                test_fail(__FILE__, __LINE__, "%s", problems ? problems[0] : "?");
+        return c;
+}
+
+static char *write_policy(const char *config, const char *project) {
+        _cleanup_(config_freep) Config *c = parse(config);
+        char *text, *problem = NULL;
+
+        if (policy_format(&(PolicyInput){.session = "s1", .project = project, .sandbox = &c->sandbox}, &text, &problem) < 0)
+                test_fail(__FILE__, __LINE__, "%s", problem ?: "?");
+        return text;
+}
+
+static void contains(const char *text, const char *part) {
+        if (!strstr(text, part))
+                test_fail(__FILE__, __LINE__, "lacks \"%s\":\n%s", part, text);
+}
+
+static const char *line_of(const char *text, const char *key, char *buffer, size_t size) {
+        char start[64];
+
+        (void) snprintf(start, sizeof(start), "\n%s", key);
+        const char *at = strstr(text, start);
+        CHECK(at);
+        at++;
+        (void) snprintf(buffer, size, "%.*s", (int) strcspn(at, "\n"), at);
+        return buffer;
+}
+
+static void test_floor(void) {
+        _cleanup_free_ char *text = write_policy("{}", "/srv/p");
+        char line[4096];
+
+        contains(text, "[filesystem]\nreset = true\n");
+        contains(text, "\n[network]\nreset = true\negress = \"deny\"\n");
+        contains(text, "\n[env]\npass = []\n");
+        contains(text, "\ntmp_size = \"1073741824\"\nshm_size = \"67108864\"\n");
+        CHECK_STR(line_of(text, "read = ", line, sizeof(line)), "read = [\"/etc\", \"/proc\", \"/sys\", \"/srv/p\"]");
+        CHECK_STR(line_of(text, "write = ", line, sizeof(line)), "write = [\"/srv/p\"]");
+        contains(line_of(text, "execute = ", line, sizeof(line)), "\"/usr\", \"/srv/p\"]");
+        /* The reset comes before everything that is granted. */
+        CHECK(strstr(text, "reset = true") < strstr(text, "\nread = "));
+}
+
+static void test_extra(void) {
+        _cleanup_free_ char *text = write_policy("{\"sandbox\":{\"tmpSize\":\"2m\",\"policyExtra\":{\"read\":[\"/opt/a\"],\"write\":[\"/var/b\"],\"execute\":"
+                                                 "[\"/opt/a/bin\"]}}}", "/srv/p");
+        char line[4096];
+
+        CHECK_STR(line_of(text, "read = ", line, sizeof(line)), "read = [\"/etc\", \"/proc\", \"/sys\", \"/srv/p\", \"/opt/a\"]");
+        CHECK_STR(line_of(text, "write = ", line, sizeof(line)), "write = [\"/srv/p\", \"/var/b\"]");
+        contains(line_of(text, "execute = ", line, sizeof(line)), "\"/srv/p\", \"/opt/a/bin\"]");
+        contains(text, "tmp_size = \"2097152\"");
+}
+
+static void test_quoting(void) {
+        _cleanup_free_ char *text = write_policy("{}", "/srv/a \"b\"\\c\n\x7f\xc3\xa4]\nwrite = [\"/");
+        char line[4096];
+
+        CHECK_STR(line_of(text, "write = ", line, sizeof(line)), "write = [\"/srv/a \\\"b\\\"\\\\c\\u000A\\u007F\xc3\xa4]\\u000Awrite = [\\\"/\"]");
+}
+
+static void test_not_utf8(void) {
+        _cleanup_(config_freep) Config *c = parse("{}");
+        char *text = NULL, *problem = NULL;
+
+        CHECK_INT(policy_format(&(PolicyInput){.session = "s1", .project = "/srv/\xff", .sandbox = &c->sandbox}, &text, &problem), -EBADMSG);
+        contains(problem, "/srv/\\xff is not UTF-8");
+        free(problem);
+}
+
+int main(void) {
+        RUN(test_floor, "S188 S190: a policy clears the profile, then places the floor, the project and nothing else");
+        RUN(test_extra, "S191: policyExtra is added");
+        RUN(test_quoting, "C027 C199: a path cannot write a line of its own into a policy");
+        RUN(test_not_utf8, "C027: a path that TOML cannot name is refused with a sentence");
+        return TEST_END();
+}

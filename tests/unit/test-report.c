@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bailey/gap.h"
+#include "basic/text.h"
+#include "errandd/report.h"
+#include "test.h"
+
+static Report report;
+
+static const char *build(const char *config, char *const *gaps, const char *problem, bool require) {
+        static char text[8192];
+        _cleanup_(config_freep) Config *c = NULL;
+        char **problems = NULL;
+
+        if (config_parse("errand.json", config, strlen(config), CONFIG_EMBEDDED, &c, &problems) < 0)
+                test_fail(__FILE__, __LINE__, "%s", problems ? problems[0] : "?");
+        c->sandbox.require_full_enforcement = require;
+        report_done(&report);
+        CHECK_INT(report_build(&(ReportInput){.config = c, .gaps = gaps, .probe_problem = problem, .embedded = true}, &report), 0);
+        text[0] = 0;
+        for (char **line = report.lines; *line; line++) {
+                CHECK(strlen(*line) <= 78 || !strchr(*line + 6, ' '));
+                size_t n = strlen(text);
+                (void) snprintf(text + n, sizeof(text) - n, "%s\n", *line);
+        }
+        return text;
+}
+
+static void contains(const char *text, const char *part) {
+        if (!strstr(text, part))
+                test_fail(__FILE__, __LINE__, "lacks \"%s\":\n%s", part, text);
+}
+
+static void test_form(void) {
+        CHECK_STR(build("{}", NULL, NULL, true),
+                  "sandbox backend: bailey\n"
+                  "  sessions run as confined host processes using the host's own tools\n"
+                  "  no single file may exceed 1g, enforced as an rlimit\n"
+                  "  sessions reach every public host on port 443, through brokers of their own\n"
+                  "  1 guarantee(s) cannot be enforced on this host:\n"
+                  "    - per-session memory, cpu, and process limits are not applied: this host\n"
+                  "      reports no cgroup delegation\n");
+        CHECK_INT(strv_length(report.gaps), 1);
+        contains(build("{}", NULL, NULL, false), "sandbox.requireFullEnforcement is false: ");
+}
+
+static void test_grants(void) {
+        const char *text = build("{\"sandbox\":{\"policyExtra\":{\"read\":[\"/opt/a\"],\"write\":[\"/var/b\"]},\"env\":{\"A_NAME\":\"a-value\"},"
+                                 "\"egress\":{\"allow\":[\"a.example\"]},\"egressPorts\":[80,443],\"fileMax\":\"1536k\"}}", NULL, NULL, true);
+
+        contains(text, "sessions may read beyond their projects: /opt/a\n");
+        contains(text, "sessions can CHANGE, outside of their own projects: /var/b\n");
+        contains(text, "sessions have the variables: A_NAME\n");
+        CHECK(!strstr(text, "a-value"));
+        contains(text, "sessions reach 1 named hosts and those granted, on port 80, 443");
+        contains(text, "exceed 1536k");
+}
+
+static void test_gaps(void) {
+        char *gaps[] = {(char *) "sysfs", (char *) "landlock-scope", NULL};
+
+        contains(build("{}", gaps, NULL, true), "  3 guarantee(s) cannot be enforced on this host:\n");
+        contains(build("{}", gaps, NULL, true), "    - there is no /sys in a session");
+        contains(build("{}", NULL, "bailey is broken", true), "sandbox backend: bailey, which does not work here\n");
+        contains(build("{}", NULL, "bailey is broken", true), "    - sessions cannot be confined: bailey is broken\n");
+}
+
+static void test_names(void) {
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (!report_gap_sentence(gap_to_string(g)))
+                        test_fail(__FILE__, __LINE__, "no sentence for %s", gap_to_string(g));
+        CHECK(!report_gap_sentence("nothing"));
+}
+
+static void test_unsupported(void) {
+        contains(build("{\"agent\":{\"providers\":{\"anthropic\":{\"credential\":\"0123456789\",\"capabilities\":\"*\",\"strictCapabilities\":true}}},"
+                       "\"sandbox\":{\"egress\":{\"allow\":[\"*\"],\"serverName\":\"enforce\"}}}", NULL, NULL, true),
+                 "capabilities of provider anthropic are not enforced");
+}
+
+int main(void) {
+        RUN(test_form, "S179 S180: the report has the seed's form");
+        RUN(test_grants, "S194: what is granted beyond the floor is named, a writable grant apart, values of variables never");
+        RUN(test_gaps, "S184: a gap is always stated");
+        RUN(test_names, "each gap that bailey knows has a sentence");
+        RUN(test_unsupported, "what is configured and not done is a gap");
+        report_done(&report);
+        return TEST_END();
+}
