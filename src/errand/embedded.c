@@ -5,23 +5,21 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "basic/clock.h"
 #include "basic/fd.h"
-#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errand/embedded.h"
 #include "errand/exit.h"
 
 #define START_USEC (60 * USEC_PER_SEC) /* errandd probes its backend first, on a busy machine too */
-#define OTHER_USEC (5 * USEC_PER_SEC)  /* another one holds the state directory and is about to answer, or about to end */
-#define POLL_MSEC 10
-#define LAST_WORDS_MAX (64U * 1024U)
+#define OTHER_USEC (5 * USEC_PER_SEC)
+#define OTHER_POLL_MSEC 50
+#define WORDS_MAX (64U * 1024U) /* every problem of a configuration */
 #define ERRANDD_OTHER_SERVES 4 /* errandd's exit codes */
 
 int embedded_connect(const Paths *p, int *ret) {
@@ -75,7 +73,7 @@ static int open_program(void) {
 }
 
 /* Between fork and exec. */
-_noreturn_ static void become_daemon(int program, int log, char *const *argv) {
+_noreturn_ static void become_daemon(int program, int words, char *const *argv) {
         sigset_t none;
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -83,7 +81,7 @@ _noreturn_ static void become_daemon(int program, int log, char *const *argv) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) signal(SIGPIPE, SIG_DFL);
-        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0 || dup2(words, STDERR_FILENO) < 0)
                 _exit(EXIT_NOT_SET_UP);
         /* Nothing that this program was given is for the daemon: a pipe that it held would never end. */
         (void) fd_close_all_except(3, &program, 1);
@@ -91,19 +89,10 @@ _noreturn_ static void become_daemon(int program, int log, char *const *argv) {
         _exit(EXIT_NOT_EXECUTABLE);
 }
 
-/* What errandd wrote into its log since `from`, as it is: its lines say their program. */
-static void tell_last_words(int log, off_t from) {
-        _cleanup_free_ char *text = malloc(LAST_WORDS_MAX + 1);
-        char *line, *rest;
-        ssize_t n;
+/* What errandd says before it serves, as it is: its lines name their program. */
+static void tell(char *text) {
+        char *rest = text, *line;
 
-        if (!text)
-                return;
-        n = pread(log, text, LAST_WORDS_MAX, from);
-        if (n <= 0)
-                return;
-        text[n] = 0;
-        rest = text;
         while ((line = strsep(&rest, "\n")))
                 if (*line) {
                         _cleanup_free_ char *clean = string_escape_control(line);
@@ -112,59 +101,83 @@ static void tell_last_words(int log, off_t from) {
                 }
 }
 
-static int child_code(int status) {
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
+/* It closes its standard error when it serves, and when it ends. 0, or -ETIMEDOUT. */
+static int await_end(int words, char text[static WORDS_MAX + 1]) {
+        usec_t deadline = now_monotonic() + START_USEC, now;
+        struct pollfd fd = {.fd = words, .events = POLLIN};
+        char rest[4096];
+        size_t size = 0;
+        ssize_t n;
 
-/* 0: it serves, *ret is a connection; > 0: it ended, with that code; -ETIMEDOUT. */
-static int await_socket(const Paths *p, pid_t pid, int *ret) {
-        usec_t deadline = now_monotonic() + START_USEC;
-        _cleanup_close_ int pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
-        int status;
-
-        if (pidfd < 0)
-                return negative_errno();
         for (;;) {
-                struct pollfd poll_fd = {.fd = pidfd, .events = POLLIN};
-
-                /* There is no event for "somebody listens there now" that could not be missed. */
-                if (embedded_connect(p, ret) >= 0)
-                        return 0;
-                if (poll(&poll_fd, 1, POLL_MSEC) > 0) {
-                        if (waitpid(pid, &status, 0) < 0)
-                                return negative_errno();
-                        return MAX(child_code(status), 1);
-                }
-                if (now_monotonic() > deadline) {
-                        (void) kill(pid, SIGTERM);
+                text[size] = 0;
+                now = now_monotonic();
+                if (now >= deadline)
                         return -ETIMEDOUT;
-                }
+                if (poll(&fd, 1, (int) ((deadline - now) / USEC_PER_MSEC) + 1) <= 0)
+                        continue;
+                n = size < WORDS_MAX ? read(words, text + size, WORDS_MAX - size) : read(words, rest, sizeof(rest));
+                if (n == 0)
+                        return 0;
+                if (n > 0 && size < WORDS_MAX)
+                        size += (size_t) n;
         }
 }
 
-static int await_other(const Paths *p, int *ret) {
+/* 0: it serves, *ret is a connection; > 0: it ended, with that code; -ETIMEDOUT. */
+static int start_once(const Paths *p, int program, char *const *argv, int *ret) {
+        _cleanup_close_ int words = -EBADF;
+        _cleanup_free_ char *text = malloc(WORDS_MAX + 1);
+        int ends[2], status, r;
+        pid_t pid;
+
+        if (!text || pipe2(ends, O_CLOEXEC) < 0)
+                return text ? negative_errno() : -ENOMEM;
+        words = ends[0];
+        pid = fork();
+        if (pid == 0)
+                become_daemon(program, ends[1], argv);
+        r = pid < 0 ? negative_errno() : 0;
+        close(ends[1]);
+        if (r < 0)
+                return r;
+
+        r = await_end(words, text);
+        if (r >= 0) {
+                r = embedded_connect(p, ret);
+                if (r >= 0) {
+                        tell(text);
+                        return 0;
+                }
+        }
+        /* Not serving is ending; what does neither is ended. */
+        if (r == -ETIMEDOUT)
+                (void) kill(pid, SIGKILL);
+        if (waitpid(pid, &status, 0) < 0)
+                return negative_errno();
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != ERRANDD_OTHER_SERVES)
+                tell(text);
+        return r == -ETIMEDOUT ? r : WIFEXITED(status) ? MAX(WEXITSTATUS(status), 1) : 128 + WTERMSIG(status);
+}
+
+/* Another one holds the state directory: it is about to answer, or about to end. */
+static int await_other(const Paths *p, int program, char *const *argv, int *ret) {
         usec_t deadline = now_monotonic() + OTHER_USEC;
         int r;
 
-        while ((r = embedded_connect(p, ret)) < 0 && now_monotonic() < deadline)
-                (void) poll(NULL, 0, POLL_MSEC);
-        return r;
+        for (;;) {
+                if (embedded_connect(p, ret) >= 0)
+                        return 0;
+                (void) poll(NULL, 0, OTHER_POLL_MSEC); /* there is no event for a lock that is let go */
+                r = start_once(p, program, argv, ret);
+                if (r != ERRANDD_OTHER_SERVES || now_monotonic() > deadline)
+                        return r;
+        }
 }
 
-static int start_once(Paths *p, int program, int log, char *const *argv, int *ret) {
-        pid_t pid = fork();
-
-        if (pid < 0)
-                return negative_errno();
-        if (pid == 0)
-                become_daemon(program, log, argv);
-        return await_socket(p, pid, ret);
-}
-
-static int refuse_start(const Paths *p, int r, int log, off_t from) {
-        tell_last_words(log, from);
+static int refuse_start(const Paths *p, int r) {
         if (r == -ETIMEDOUT)
-                log_error("errandd --embedded was started and does not answer at %s; its log is %s/errandd.log", p->bus, p->runtime);
+                log_error("errandd --embedded was started and did not serve %s in time, so it was ended", p->bus);
         else if (r < 0)
                 log_error_errno(r, "Failed to start errandd --embedded: %m");
         else if (r == ERRANDD_OTHER_SERVES)
@@ -183,12 +196,10 @@ static size_t add_option(const char **argv, size_t n, const char *name, const ch
         return n + 2;
 }
 
-int embedded_start(Paths *p, const Request *q, int *ret) {
+int embedded_start(const Paths *p, const Request *q, int *ret) {
         const char *argv[9] = {"errandd", "--embedded"};
-        _cleanup_close_ int program = -EBADF, log = -EBADF;
-        Fault f = {};
+        _cleanup_close_ int program = -EBADF;
         size_t n = 2;
-        off_t from;
         int r;
 
         program = open_program();
@@ -196,22 +207,11 @@ int embedded_start(Paths *p, const Request *q, int *ret) {
                 log_error_errno(program, "Failed to find the program errandd, which belongs beside errand or into " ERRAND_LIBEXECDIR ": %m");
                 return EXIT_NO_DAEMON;
         }
-        if (paths_open(p, &f) < 0) {
-                log_error("%s", f.text ?: "the state directory cannot be used");
-                fault_done(&f);
-                return EXIT_NO_DAEMON;
-        }
-        log = openat(p->runtime_fd, "errandd.log", O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
-        if (log < 0) {
-                log_error_errno(errno, "Failed to open %s/errandd.log: %m", p->runtime);
-                return EXIT_NO_DAEMON;
-        }
-        from = lseek(log, 0, SEEK_END);
         n = add_option(argv, n, "--state-dir", q->state_dir);
         n = add_option(argv, n, "--config", q->config);
         (void) add_option(argv, n, "--user", q->user);
-        r = start_once(p, program, log, (char *const *) argv, ret);
-        if (r == ERRANDD_OTHER_SERVES && await_other(p, ret) >= 0)
-                r = 0; /* two were started at one time, and the other one was faster */
-        return r == 0 ? EXIT_OK : refuse_start(p, r, log, MAX(from, (off_t) 0));
+        r = start_once(p, program, (char *const *) argv, ret);
+        if (r == ERRANDD_OTHER_SERVES) /* two were started at one time, or the last one is ending */
+                r = await_other(p, program, (char *const *) argv, ret);
+        return r == 0 ? EXIT_OK : refuse_start(p, r);
 }

@@ -15,4 +15,4 @@ bool embedded_has_state(const Paths *p);
 
 /* Starts errandd --embedded in a session of its own, so that neither Ctrl-C nor the end of this program ends it, and waits until its socket
  * answers; *ret as above. Logs what is wrong, errandd's own last words included. An ExitCode. */
-int embedded_start(Paths *p, const Request *q, int *ret);
+int embedded_start(const Paths *p, const Request *q, int *ret);
