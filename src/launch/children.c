@@ -424,7 +424,10 @@ int helper_start(Launcher *l, Ticket ticket, int (*work)(int fd), int fd) {
         *h = (Helper){.launcher = l, .ticket = ticket};
         pid_t pid = fork();
         if (pid == 0) {
-                int r = work(fd);
+                /* Nothing else: errandd shall see it at once when the launcher goes. */
+                int r = fd_close_all_except(3, &fd, 1);
+                if (r >= 0)
+                        r = work(fd);
                 _exit(r < 0 ? MIN(-r, 255) : 0);
         }
         int r = pid < 0 ? -errno : sd_event_add_child(l->event, &h->end, pid, WEXITED, on_helper_ended, h);

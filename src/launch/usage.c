@@ -81,25 +81,40 @@ static int read_all_processes(Process **ret, size_t *ret_n) {
         return 0;
 }
 
+static int compare_pids(const void *a, const void *b) {
+        const Process *x = a, *y = b;
+        return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* Counts the root and, round by round, the children of what is counted. */
+static void count_below(Process *all, size_t n, pid_t root) {
+        bool grew = true;
+
+        qsort(all, n, sizeof(Process), compare_pids);
+        for (size_t i = 0; i < n; i++)
+                all[i].counted = all[i].pid == root;
+        while (grew) {
+                grew = false;
+                for (size_t i = 0; i < n; i++) {
+                        const Process key = {.pid = all[i].parent};
+                        const Process *parent = all[i].counted ? NULL : bsearch(&key, all, n, sizeof(Process), compare_pids);
+                        if (parent && parent->counted)
+                                grew = all[i].counted = true;
+                }
+        }
+}
+
 int usage_read(pid_t root, Usage *ret) {
         _cleanup_free_ Process *all = NULL;
         long page = sysconf(_SC_PAGESIZE), hertz = sysconf(_SC_CLK_TCK);
         Usage usage = {};
-        bool grew = true;
         size_t n = 0;
 
         int r = read_all_processes(&all, &n);
         if (r < 0)
                 return r;
-        for (size_t i = 0; i < n; i++)
-                all[i].counted = all[i].pid == root;
-        while (grew) {
-                grew = false;
-                for (size_t i = 0; i < n; i++)
-                        for (size_t k = 0; k < n && !all[i].counted; k++)
-                                if (all[k].counted && all[k].pid == all[i].parent)
-                                        grew = all[i].counted = true;
-        }
+        if (n > 0)
+                count_below(all, n, root);
         for (size_t i = 0; i < n; i++)
                 if (all[i].counted) {
                         usage.memory_bytes += all[i].pages * (uint64_t) page;
