@@ -33,7 +33,7 @@ typedef struct Attachment {
         Modes modes;
         char undo[MODES_UNDO_MAX];
         unsigned open;   /* outputs that have not come to their end */
-        bool running, exited, leaving, shown;
+        bool starting, running, exited, leaving, shown;
         int code;
         char **notices;
         size_t n_left_out;
@@ -52,7 +52,6 @@ static void leave(Attachment *a, int code) {
                 return;
         a->leaving = true;
         a->code = code;
-        (void) sd_event_exit(a->event, 0);
 }
 
 static void show_notices(Attachment *a) {
@@ -252,6 +251,11 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
         Attachment *a = userdata;
         int r;
 
+        a->starting = false;
+        if (!e && a->exited) {
+                drain(a, a->code);
+                return 0;
+        }
         if (!e) {
                 r = attach(a);
                 if (r < 0) {
@@ -262,8 +266,8 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
         }
         if (a->leaving)
                 return 0;
-        (void) bus_failure(e, -sd_bus_message_get_errno(m), "session %s did not start, so nothing ran", a->id);
-        leave(a, EXIT_NOT_SET_UP);
+        (void) bus_failure(e, -sd_bus_message_get_errno(m), "not started");
+        leave(a, a->exited ? a->code : EXIT_NOT_SET_UP);
         return 0;
 }
 
@@ -279,7 +283,9 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         a->exited = true;
         if (streq(reason, "lost"))
                 (void) notice(a, "the session was lost: nobody can say how its command ended");
-        drain(a, exit_code_of(reason, status));
+        a->code = exit_code_of(reason, status);
+        if (!a->starting) /* else the answer to Start is on its way, and says why */
+                drain(a, a->code);
         return 0;
 }
 
@@ -473,14 +479,15 @@ static int run_loop(Attachment *a) {
         int r;
 
         if (a->flags & ATTACH_START)
-                r = call(a, "Start", started, NULL);
+                a->starting = (r = call(a, "Start", started, NULL)) >= 0;
         else {
                 r = attach(a);
                 if (r >= 0)
                         look_whether_ended(a);
         }
-        if (r >= 0)
-                r = sd_event_loop(a->event);
+        /* Not sd_event_loop(): its end would close the bus, which is asked once more afterwards. */
+        while (r >= 0 && !a->leaving)
+                r = sd_event_run(a->event, UINT64_MAX);
         if (r < 0) {
                 terminal_restore();
                 log_error_errno(r, "Failed to follow session %s: %m", a->id);

@@ -19,6 +19,7 @@
 #define START_USEC (60 * USEC_PER_SEC) /* errandd probes its backend first, on a busy machine too */
 #define OTHER_USEC (5 * USEC_PER_SEC)
 #define OTHER_POLL_MSEC 50
+#define POLL_MSEC 20
 #define WORDS_MAX (64U * 1024U) /* every problem of a configuration */
 #define ERRANDD_OTHER_SERVES 4 /* errandd's exit codes */
 
@@ -101,26 +102,28 @@ static void tell(char *text) {
                 }
 }
 
-/* It closes its standard error when it serves, and when it ends. 0, or -ETIMEDOUT. */
-static int await_end(int words, char text[static WORDS_MAX + 1]) {
-        usec_t deadline = now_monotonic() + START_USEC, now;
+/* It closes its standard error when it serves, and when it ends; that it serves is tried now and then, too, since a program that it started may
+ * hold the other end. 0, or -ETIMEDOUT. */
+static int await_socket(const Paths *p, int words, char text[static WORDS_MAX + 1], int *ret) {
+        usec_t deadline = now_monotonic() + START_USEC;
         struct pollfd fd = {.fd = words, .events = POLLIN};
         char rest[4096];
         size_t size = 0;
-        ssize_t n;
 
         for (;;) {
+                ssize_t n = 1;
+
                 text[size] = 0;
-                now = now_monotonic();
-                if (now >= deadline)
-                        return -ETIMEDOUT;
-                if (poll(&fd, 1, (int) ((deadline - now) / USEC_PER_MSEC) + 1) <= 0)
-                        continue;
-                n = size < WORDS_MAX ? read(words, text + size, WORDS_MAX - size) : read(words, rest, sizeof(rest));
-                if (n == 0)
+                if (poll(&fd, 1, POLL_MSEC) > 0) {
+                        n = size < WORDS_MAX ? read(words, text + size, WORDS_MAX - size) : read(words, rest, sizeof(rest));
+                        if (n > 0 && size < WORDS_MAX)
+                                size += (size_t) n;
+                } else if (embedded_connect(p, ret) >= 0)
                         return 0;
-                if (n > 0 && size < WORDS_MAX)
-                        size += (size_t) n;
+                if (n == 0)
+                        return embedded_connect(p, ret);
+                if (now_monotonic() >= deadline)
+                        return -ETIMEDOUT;
         }
 }
 
@@ -142,13 +145,10 @@ static int start_once(const Paths *p, int program, char *const *argv, int *ret) 
         if (r < 0)
                 return r;
 
-        r = await_end(words, text);
+        r = await_socket(p, words, text, ret);
         if (r >= 0) {
-                r = embedded_connect(p, ret);
-                if (r >= 0) {
-                        tell(text);
-                        return 0;
-                }
+                tell(text);
+                return 0;
         }
         /* Not serving is ending; what does neither is ended. */
         if (r == -ETIMEDOUT)
