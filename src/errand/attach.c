@@ -27,7 +27,7 @@ typedef struct Attachment {
         sd_event *event;
         sd_event_source *drain;
         AttachPipes *pipes;
-        int terminal;
+        int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
         Relay *in, *out, *error;
         Keys keys;
         Modes modes;
@@ -143,8 +143,8 @@ static void on_input_end(Relay *r, int error, void *userdata) {
                 return;
         if (isatty(STDIN_FILENO))
                 leave(a, EXIT_DETACHED); /* it was hung up */
-        else if (a->terminal >= 0)
-                (void) !write(a->terminal, &end_of_file, 1);
+        else if (a->terminal_input >= 0)
+                (void) !write(a->terminal_input, &end_of_file, 1);
         else if (a->pipes) {
                 a->in = relay_free(r);
                 a->pipes->in = safe_close(a->pipes->in);
@@ -169,11 +169,12 @@ static int show_terminal(Attachment *a) {
                         return r;
         }
         a->shown = true;
-        r = fd_nonblock(a->terminal, true);
+        a->terminal_input = fcntl(a->terminal, F_DUPFD_CLOEXEC, 3);
+        r = a->terminal_input < 0 ? negative_errno() : fd_nonblock(a->terminal, true);
         if (r >= 0)
                 r = add_relay(a, a->terminal, STDOUT_FILENO, on_output, on_output_end, &a->out);
         if (r >= 0)
-                r = add_relay(a, STDIN_FILENO, a->terminal, on_input, on_input_end, &a->in);
+                r = add_relay(a, STDIN_FILENO, a->terminal_input, on_input, on_input_end, &a->in);
         return r;
 }
 
@@ -231,7 +232,10 @@ static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
                 r = a->terminal < 0 ? negative_errno() : show_terminal(a);
         }
         if (r < 0) {
+                terminal_restore();
                 log_error_errno(r, "Failed to attach this terminal to session %s: %m", a->id);
+                if (a->flags & ATTACH_START)
+                        (void) call(a, "Stop", NULL, NULL); /* nobody would see it */
                 leave(a, EXIT_NOT_SET_UP);
                 return 0;
         }
@@ -433,11 +437,14 @@ static int watch_signals(Attachment *a) {
 
 static void attachment_done(Attachment *a) {
         terminal_restore();
+        if (a->shown && a->code == EXIT_DETACHED && isatty(STDOUT_FILENO))
+                (void) !write(STDOUT_FILENO, "\n", 1); /* the cursor is wherever the program left it */
         show_notices(a);
         relay_free(a->in);
         relay_free(a->out);
         relay_free(a->error);
         a->terminal = safe_close(a->terminal);
+        a->terminal_input = safe_close(a->terminal_input);
         if (a->pipes) {
                 a->pipes->in = safe_close(a->pipes->in);
                 a->pipes->out = safe_close(a->pipes->out);
@@ -497,7 +504,7 @@ static int run_loop(Attachment *a) {
 }
 
 int attach_session(Connection *c, const char *id, AttachFlags flags, AttachPipes *pipes) {
-        Attachment a = {.connection = c, .id = id, .flags = flags, .pipes = pipes, .terminal = -EBADF};
+        Attachment a = {.connection = c, .id = id, .flags = flags, .pipes = pipes, .terminal = -EBADF, .terminal_input = -EBADF};
         int code;
 
         (void) snprintf(a.path, sizeof(a.path), "%s", bus_session_path(id).text);
@@ -508,6 +515,6 @@ int attach_session(Connection *c, const char *id, AttachFlags flags, AttachPipes
                 code = EXIT_NOT_SET_UP;
         attachment_done(&a);
         if (code == EXIT_DETACHED && a.leaving && !(flags & ATTACH_QUIET))
-                log_info("detached; session %s goes on: errand session attach %s comes back to it, errand session stop %s ends it", id, id, id);
+                log_info("detached: session %s goes on; errand session attach %s returns to it", id, id);
         return code;
 }

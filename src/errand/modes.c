@@ -28,18 +28,26 @@ static void end_number(Modes *m) {
         m->number = 0;
 }
 
-static void watch_private(Modes *m, char c) {
-        if (c >= '0' && c <= '9') {
-                m->number = MIN(m->number * 10 + (uint32_t) (c - '0'), UINT32_C(100000));
+static void act(Modes *m, char final) {
+        uint32_t first = m->numbers[0], second = m->n_numbers > 1 ? m->numbers[1] : 0, last = m->numbers[m->n_numbers - 1];
+
+        if (m->between == ' ' && final == 'q')
+                m->cursor = first != 0;
+        if (m->between)
                 return;
-        }
-        end_number(m);
-        if (c == ';')
-                return;
-        if (c == 'h' || c == 'l')
+        if (m->prefix == '?' && (final == 'h' || final == 'l'))
                 for (size_t i = 0; i < m->n_numbers; i++)
-                        note(m, m->numbers[i], c == 'h');
-        m->state = (unsigned char) c >= 0x40 ? MODES_TEXT : MODES_PASSED;
+                        note(m, m->numbers[i], final == 'h');
+        else if (m->prefix == '>' && final == 'm' && first == 4)
+                m->modified_keys = second != 0;
+        else if (m->prefix == '>' && final == 'u')
+                m->keyboards = MIN(m->keyboards + 1, 99U);
+        else if (m->prefix == '<' && final == 'u')
+                m->keyboards -= MIN(m->keyboards, MAX(first, UINT32_C(1)));
+        else if (!m->prefix && final == 'm')
+                m->coloured = last != 0;
+        else if (!m->prefix && final == 'r')
+                m->region = m->n_numbers > 1 || first != 0;
 }
 
 static void watch_escape(Modes *m, char c) {
@@ -47,6 +55,7 @@ static void watch_escape(Modes *m, char c) {
         switch (c) {
         case '[':
                 m->state = MODES_CSI;
+                m->prefix = m->between = 0;
                 m->number = 0;
                 m->n_numbers = 0;
                 return;
@@ -65,58 +74,49 @@ static void watch_escape(Modes *m, char c) {
 }
 
 static void watch_csi(Modes *m, char c) {
-        if (c == '?') {
-                m->state = MODES_PRIVATE;
-                return;
+        if (c >= '0' && c <= '9')
+                m->number = MIN(m->number * 10 + (uint32_t) (c - '0'), UINT32_C(100000));
+        else if (c == ';' || c == ':')
+                end_number(m);
+        else if (c >= '<' && c <= '?')
+                m->prefix = c;
+        else if (c >= ' ' && c <= '/')
+                m->between = c;
+        else if ((unsigned char) c >= 0x40) {
+                end_number(m);
+                act(m, c);
+                m->state = MODES_TEXT;
         }
-        /* Its parameters are 0x30 to 0x3f, its end 0x40 to 0x7e. */
-        m->state = MODES_PASSED;
-        if ((unsigned char) c < 0x40)
-                return;
-        m->state = MODES_TEXT;
-        if (c == 'm')
-                m->coloured = false;
 }
 
 void modes_watch(Modes *m, const char *data, size_t size) {
-        for (size_t i = 0; i < size; i++) {
-                char c = data[i];
-
-                if (c == '\x1b') {
+        for (size_t i = 0; i < size; i++)
+                if (data[i] == '\x1b')
                         m->state = MODES_ESCAPE;
-                        continue;
-                }
-                switch (m->state) {
-                case MODES_TEXT:
-                        break;
-                case MODES_ESCAPE:
-                        watch_escape(m, c);
-                        break;
-                case MODES_CSI:
-                        watch_csi(m, c);
-                        break;
-                case MODES_PRIVATE:
-                        watch_private(m, c);
-                        break;
-                default:
-                        if ((unsigned char) c >= 0x40) {
-                                m->state = MODES_TEXT;
-                                m->coloured = m->coloured || c == 'm';
-                        }
-                }
-        }
+                else if (m->state == MODES_ESCAPE)
+                        watch_escape(m, data[i]);
+                else if (m->state == MODES_CSI)
+                        watch_csi(m, data[i]);
+}
+
+static size_t append(char *buffer, size_t n, bool wanted, const char *sequence) {
+        return wanted ? n + (size_t) snprintf(buffer + n, MODES_UNDO_MAX - n, "%s", sequence) : n;
 }
 
 const char *modes_undo(const Modes *m, char buffer[static MODES_UNDO_MAX]) {
         size_t n = 0;
 
         buffer[0] = 0;
+        /* It moves the cursor, so the cursor is kept; before the alternate screen is left, which has a region of its own in some terminals. */
+        n = append(buffer, n, m->region, "\x1b" "7\x1b[r\x1b" "8");
         for (size_t i = 0; i < ELEMENTSOF(modes); i++)
                 if (m->on & (UINT32_C(1) << i))
                         n += (size_t) snprintf(buffer + n, MODES_UNDO_MAX - n, "\x1b[?%u%c", modes[i].number, modes[i].normal ? 'h' : 'l');
-        if (m->keypad)
-                n += (size_t) snprintf(buffer + n, MODES_UNDO_MAX - n, "\x1b>");
-        if (m->coloured)
-                (void) snprintf(buffer + n, MODES_UNDO_MAX - n, "\x1b[0m");
+        n = append(buffer, n, m->modified_keys, "\x1b[>4m");
+        if (m->keyboards > 0)
+                n += (size_t) snprintf(buffer + n, MODES_UNDO_MAX - n, "\x1b[<%uu", m->keyboards);
+        n = append(buffer, n, m->cursor, "\x1b[0 q");
+        n = append(buffer, n, m->keypad, "\x1b>");
+        (void) append(buffer, n, m->coloured, "\x1b[0m");
         return buffer;
 }

@@ -11,15 +11,15 @@ typedef struct Modes {
         enum {
                 MODES_TEXT,
                 MODES_ESCAPE,
-                MODES_CSI,
-                MODES_PRIVATE, /* in ESC [ ? … */
-                MODES_PASSED,  /* another sequence of CSI, to its end */
+                MODES_CSI, /* a control sequence: ESC [ prefix numbers between final */
         } state;
-        uint32_t number; /* the parameter being read */
+        char prefix, between; /* one of < = > ?, and one of the signs below 0x30; 0: none */
+        uint32_t number;      /* the one being read */
         uint32_t numbers[16];
         size_t n_numbers;
-        uint32_t on;     /* bits by the table's order */
-        bool keypad, coloured;
+        uint32_t on;          /* bits by the table's order */
+        unsigned keyboards;   /* pushed on the stack of keyboard modes */
+        bool keypad, coloured, region, modified_keys, cursor;
 } Modes;
 
 void modes_watch(Modes *m, const char *data, size_t size);

@@ -60,6 +60,16 @@ static void test_modes(void) {
                 {"\x1b[31mred", "\x1b[0m"},
                 {"\x1b[31mred\x1b[m", ""},
                 {"\x1b[?1049h\x1b[?25l\x1b" "c", ""}, /* reset by the program */
+                {"\x1b[1;30r", "\x1b" "7\x1b[r\x1b" "8"},
+                {"\x1b[5;9r\x1b[r", ""},
+                {"\x1b[>4;2m", "\x1b[>4m"},
+                {"\x1b[>4;2m\x1b[>4;m", ""},
+                {"\x1b[>1u\x1b[>3u", "\x1b[<2u"},
+                {"\x1b[>1u\x1b[<u\x1b[<u", ""},
+                {"\x1b[4 q", "\x1b[0 q"},
+                {"\x1b[38;2;1;2;3mx", "\x1b[0m"},
+                {"\x1b[38:5:0mx\x1b[1;0mx", ""},
+                {"\x1b[?1$p\x1b[?2026$p", ""}, /* a question */
                 {"\x1b[?99999999999999999999h", ""},
                 {"\x1b[?1;2;3;4;5;6;7;8;9;10;11;12;13;14;15;16;1049h", "\x1b[?1l"}, /* more than is looked at */
                 {"\x1b[?1049", ""},
@@ -72,10 +82,10 @@ static void test_modes(void) {
 }
 
 static void test_modes_all(void) {
-        const char *s = undo("\x1b[?1000;1002;1003;1004;1005;1006;1015h\x1b[?2004;1;47;1047;1049h\x1b[?7;25l\x1b=\x1b[1m", 7);
+        const char *s = undo("\x1b[?1000;1002;1003;1004;1005;1006;1015h\x1b[?2004;1;47;1047;1049h\x1b[?7;25l\x1b=\x1b[>4;1m\x1b[>1u\x1b[2 q\x1b[1;2r\x1b[1m", 7);
 
         CHECK(strlen(s) < MODES_UNDO_MAX - 1);
-        CHECK(endswith(s, "\x1b[?1049l\x1b>\x1b[0m"));
+        CHECK(endswith(s, "\x1b[?1049l\x1b[>4m\x1b[<1u\x1b[0 q\x1b>\x1b[0m"));
 }
 
 static void test_exit_codes(void) {
