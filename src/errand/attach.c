@@ -33,7 +33,9 @@ typedef struct Attachment {
         Modes modes;
         char undo[MODES_UNDO_MAX];
         unsigned open;   /* outputs that have not come to their end */
-        bool starting, running, exited, leaving, shown;
+        bool starting, running, exited, cancelled, leaving, shown;
+        bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
+        int pending; /* a signal that came before the command ran; 0: none */
         int code;
         char **notices;
         size_t n_left_out;
@@ -126,7 +128,7 @@ static size_t on_input(char *data, size_t size, void *userdata) {
         bool detach;
         size_t n;
 
-        if (!isatty(STDIN_FILENO))
+        if (!a->typing)
                 return size;
         memcpy(copy, data, size);
         n = keys_filter(&a->keys, copy, size, data, &detach);
@@ -141,7 +143,7 @@ static void on_input_end(Relay *r, int error, void *userdata) {
 
         if (error < 0 || a->exited || a->leaving)
                 return;
-        if (isatty(STDIN_FILENO))
+        if (a->typing)
                 leave(a, EXIT_DETACHED); /* it was hung up */
         else if (a->terminal_input >= 0)
                 (void) !write(a->terminal_input, &end_of_file, 1);
@@ -163,7 +165,7 @@ static int add_relay(Attachment *a, int from, int to, RelayFilter filter, RelayE
 static int show_terminal(Attachment *a) {
         int r = 0;
 
-        if (isatty(STDIN_FILENO)) {
+        if (a->typing) {
                 r = terminal_raw(STDIN_FILENO);
                 if (r < 0)
                         return r;
@@ -245,6 +247,8 @@ static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
 
 static int attach(Attachment *a) {
         a->running = true;
+        if (a->pending > 0)
+                (void) call(a, "Kill", NULL, "i", a->pending);
         if (!(a->flags & ATTACH_TERMINAL))
                 return 0;
         return call(a, "Attach", attached, "a{sv}", 0);
@@ -268,10 +272,10 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
                 }
                 return 0;
         }
-        if (a->leaving)
+        if (a->leaving || a->cancelled)
                 return 0;
-        (void) bus_failure(e, -sd_bus_message_get_errno(m), "not started");
-        leave(a, a->exited ? a->code : EXIT_NOT_SET_UP);
+        r = bus_failure(e, -sd_bus_message_get_errno(m), "not started");
+        leave(a, a->exited ? a->code : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP); /* it may have been started */
         return 0;
 }
 
@@ -344,7 +348,7 @@ static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ 
                 return 0;
         a->exited = true; /* with its errandd, in embedded mode */
         (void) notice(a, a->connection->embedded ? "errandd went away, and the session ends with it" : "errandd went away");
-        drain(a, a->running ? EXIT_LOST : EXIT_NOT_SET_UP);
+        drain(a, EXIT_LOST);
         return 0;
 }
 
@@ -374,11 +378,18 @@ static int subscribe(Attachment *a) {
 
 /* ---- signals ---- */
 
+static int stopped(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+
+        leave(a, a->code);
+        return 0;
+}
+
 static void stop_here(Attachment *a) {
         terminal_restore();
         (void) raise(SIGSTOP);
         /* Continued. */
-        if (a->shown && isatty(STDIN_FILENO))
+        if (a->shown && a->typing)
                 (void) terminal_raw(STDIN_FILENO);
         terminal_undo(modes_undo(&a->modes, a->undo));
         resize(a);
@@ -396,7 +407,7 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 stop_here(a);
                 return 0;
         case SIGCONT:
-                if (a->shown && isatty(STDIN_FILENO))
+                if (a->shown && a->typing)
                         (void) terminal_raw(STDIN_FILENO);
                 resize(a);
                 return 0;
@@ -407,14 +418,17 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 leave(a, EXIT_DETACHED);
                 return 0;
         }
-        if (a->running) {
+        if (a->running)
                 (void) call(a, "Kill", NULL, "i", signal);
-                return 0;
-        }
-        /* Nothing runs yet, and nothing is to. */
-        log_info("stopping session %s, which has not started yet", a->id);
-        (void) call(a, "Stop", NULL, NULL);
-        leave(a, 128 + signal);
+        else if (a->pending == 0)
+                a->pending = signal; /* the command may be running already, and its trap waiting */
+        else if (!a->cancelled) {
+                log_info("stopping session %s, which has not started yet", a->id);
+                a->cancelled = true;
+                a->code = 128 + signal;
+                (void) call(a, "Stop", stopped, NULL);
+        } else
+                leave(a, 128 + signal);
         return 0;
 }
 
@@ -504,7 +518,8 @@ static int run_loop(Attachment *a) {
 }
 
 int attach_session(Connection *c, const char *id, AttachFlags flags, AttachPipes *pipes) {
-        Attachment a = {.connection = c, .id = id, .flags = flags, .pipes = pipes, .terminal = -EBADF, .terminal_input = -EBADF};
+        Attachment a = {.connection = c, .id = id, .flags = flags, .pipes = pipes, .terminal = -EBADF, .terminal_input = -EBADF,
+                        .typing = isatty(STDIN_FILENO)};
         int code;
 
         (void) snprintf(a.path, sizeof(a.path), "%s", bus_session_path(id).text);

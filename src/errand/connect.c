@@ -10,12 +10,15 @@
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
 
-#define HELLO_USEC (10 * USEC_PER_SEC) /* a daemon that says nothing for so long hangs */
+#define HELLO_USEC (5 * USEC_PER_SEC) /* a daemon that says nothing for so long hangs */
 
 Connection *connection_free(Connection *c) {
         if (!c)
                 return NULL;
-        sd_bus_flush_close_unref(c->bus);
+        /* Flushing waits for a peer that says nothing. */
+        if (c->bus && sd_bus_is_ready(c->bus) > 0)
+                (void) sd_bus_flush(c->bus);
+        sd_bus_close_unref(c->bus);
         free(c->place);
         return mfree(c);
 }
@@ -94,12 +97,33 @@ static int refuse_connection(const Paths *p, int r) {
         }
 }
 
+/* Until both sides know each other; sd_bus_call() would wait for it much longer. */
+static int await_ready(sd_bus *bus) {
+        usec_t deadline = now_monotonic() + HELLO_USEC, now;
+        int r;
+
+        while ((r = sd_bus_is_ready(bus)) == 0) {
+                r = sd_bus_process(bus, NULL);
+                if (r > 0)
+                        continue;
+                now = now_monotonic();
+                if (r < 0 || now >= deadline)
+                        return r < 0 ? r : -ETIMEDOUT;
+                r = sd_bus_wait(bus, deadline - now);
+                if (r < 0 && r != -EINTR)
+                        return r;
+        }
+        return r;
+}
+
 static int say_hello(Connection *c) {
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        r = sd_bus_message_new_method_call(c->bus, &m, NULL, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping");
+        r = await_ready(c->bus);
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(c->bus, &m, NULL, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping");
         if (r >= 0)
                 r = sd_bus_call(c->bus, m, HELLO_USEC, &e, NULL);
         if (r >= 0)

@@ -5,7 +5,7 @@
 
 #include "basic/log.h"
 #include "errand/connect.h"
-#include "errand/table.h"
+#include "errand/output.h"
 #include "errand/verbs.h"
 
 /* A descriptor of 0, 1, 2 that is closed would be taken by the next file opened, and a session would get that. */
@@ -59,9 +59,6 @@ int main(int argc, char **argv) {
         if (request_parse(argc, argv, &q) < 0)
                 return q.verb && q.verb->run == verb_run ? EXIT_NOT_SET_UP : EXIT_FAILED;
         code = act(&q);
-        if (fflush(stdout) != 0 && code == EXIT_OK && errno != EPIPE) {
-                log_error_errno(errno, "Failed to write to standard output: %m");
-                return EXIT_FAILED;
-        }
-        return code;
+        int flushed = output_flush();
+        return code == EXIT_OK ? flushed : code;
 }

@@ -64,6 +64,13 @@ void output_end(void) {
         pager = 0;
 }
 
+int output_flush(void) {
+        if (fflush(stdout) == 0 || errno == EPIPE)
+                return EXIT_OK;
+        log_error_errno(errno, "Failed to write to standard output: %m");
+        return EXIT_FAILED;
+}
+
 static bool on_terminal(void) {
         return pager > 0 || isatty(STDOUT_FILENO);
 }

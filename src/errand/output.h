@@ -12,6 +12,9 @@
 void output_begin(const Request *q);
 void output_end(void);
 
+/* Flushes standard output. A reader that has seen enough is no failure. An ExitCode. */
+int output_flush(void);
+
 unsigned output_width(void); /* 0: not a terminal, or a pager that scrolls sideways */
 bool output_colours(void);
 

@@ -336,12 +336,13 @@ static int print_page(const Page *p) {
         if (p->receipts[0].json) {
                 for (size_t k = p->n; k-- > 0;)
                         puts(p->receipts[k].json);
-                return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+                return output_flush();
         }
         r = fill_table(p, 1, &t);
         if (r != EXIT_OK)
                 return r;
-        return table_print_rows(t, stdout, output_width(), output_colours()) >= 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+        (void) table_print_rows(t, stdout, output_width(), output_colours());
+        return output_flush();
 }
 
 /* Those with a number above the last one that was printed. */
@@ -389,8 +390,8 @@ static int print_all(const Request *q, const Page *pages, size_t n) {
                 return r;
         if (!q->follow)
                 return output_table(q, t, "No receipts.");
-        r = table_print(t, stdout, output_width(), output_colours());
-        return r >= 0 && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+        (void) table_print(t, stdout, output_width(), output_colours());
+        return output_flush();
 }
 
 int verb_receipts(const Request *q) {
