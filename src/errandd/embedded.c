@@ -140,14 +140,15 @@ static int open_log(const Paths *p) {
         _cleanup_close_ int fd = openat(p->runtime_fd, LOG_NAME, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (!S_ISREG(st.st_mode))
-                return -EPERM;
-        if (st.st_size > LOG_SIZE_MAX && ftruncate(fd, 0) < 0)
-                return -errno;
-        return TAKE_FD(fd);
+        return S_ISREG(st.st_mode) ? TAKE_FD(fd) : -EPERM;
 }
 
+/* Once the state directory is ours, and so is the log. */
 static int settle_log(int log) {
+        struct stat st;
+
+        if (fstat(log, &st) < 0 || (st.st_size > LOG_SIZE_MAX && ftruncate(log, 0) < 0))
+                return -errno;
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
                 _cleanup_close_ int null = fd == STDIN_FILENO ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -EBADF;
                 if (dup2(fd == STDIN_FILENO ? null : log, fd) < 0)
@@ -175,6 +176,11 @@ static int begin(Embedded *e, const EmbeddedOptions *options, Fault *f) {
                 r = config_embedded_read(e->paths, &config, f);
         if (r >= 0)
                 r = paths_open(e->paths, f);
+        if (r >= 0) {
+                r = e->paths->log_fd = open_log(e->paths);
+                if (r < 0)
+                        return fault_set(f, ERROR_STORAGE, LOG_NAME " in %s cannot be opened: %s", e->paths->runtime, strerror(-r));
+        }
         if (r >= 0)
                 r = sd_event_new(&e->event);
         if (r >= 0)
@@ -190,19 +196,17 @@ static int begin(Embedded *e, const EmbeddedOptions *options, Fault *f) {
 }
 
 static int serve(Embedded *e, Fault *f) {
-        _cleanup_close_ int listener = listen_bus(e->paths), log = open_log(e->paths);
+        _cleanup_close_ int listener = listen_bus(e->paths);
 
         if (listener < 0)
                 return fault_set(f, ERROR_SETUP, "%s cannot be listened on: %s", e->paths->bus, strerror(-listener));
-        if (log < 0)
-                return fault_set(f, ERROR_STORAGE, LOG_NAME " in %s cannot be opened: %s", e->paths->runtime, strerror(-log));
         int r = add_signals(e);
         if (r >= 0)
                 r = bus_new(e->manager, listener, &(BusOptions){.mode = CONFIG_EMBEDDED}, &e->bus);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "%s cannot be served: %s", e->paths->bus, strerror(-r));
         TAKE_FD(listener);
-        r = settle_log(log);
+        r = settle_log(e->paths->log_fd);
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, LOG_NAME " cannot be written: %s", strerror(-r));
         log_report(e->manager);

@@ -19,6 +19,7 @@ struct LaunchClient {
         sd_event *event;
         Identity identity;
         bool other_account;
+        int log;
         LaunchHandler handler;
         Channel *channel; /* NULL: it is not running */
         pid_t pid;
@@ -119,7 +120,7 @@ static int start(LaunchClient *l) {
                 .environment = environment,
                 .fds = (const int[]){theirs, shim, bailey},
                 .n_fds = 3,
-                .log = -EBADF,
+                .log = l->log,
                 .identity = l->other_account ? &l->identity : NULL,
         }, &l->pid);
         if (r < 0)
@@ -128,7 +129,7 @@ static int start(LaunchClient *l) {
         return r < 0 ? r : channel_new(l->event, TAKE_FD(ours), &(ChannelHandler){.event = on_event, .gone = on_gone, .userdata = l}, &l->channel);
 }
 
-int launch_client_new(sd_event *event, const Identity *identity, const LaunchHandler *handler, LaunchClient **ret, Fault *f) {
+int launch_client_new(sd_event *event, const Identity *identity, int log, const LaunchHandler *handler, LaunchClient **ret, Fault *f) {
         _cleanup_(launch_client_freep) LaunchClient *l = calloc(1, sizeof(LaunchClient));
 
         if (!l)
@@ -136,6 +137,7 @@ int launch_client_new(sd_event *event, const Identity *identity, const LaunchHan
         l->event = sd_event_ref(event);
         l->handler = *handler;
         l->identity = *identity;
+        l->log = log;
         l->other_account = identity->uid != geteuid();
         int r = start(l);
         if (r < 0)

@@ -15,8 +15,8 @@ typedef struct LaunchHandler {
         void *userdata;
 } LaunchHandler;
 
-/* identity NULL: errandd's own account. */
-int launch_client_new(sd_event *event, const Identity *identity, const LaunchHandler *handler, LaunchClient **ret, Fault *f);
+/* log is borrowed, and gets what it says and its shims say; -EBADF: errandd's standard error. */
+int launch_client_new(sd_event *event, const Identity *identity, int log, const LaunchHandler *handler, LaunchClient **ret, Fault *f);
 LaunchClient *launch_client_free(LaunchClient *l);
 DEFINE_CLEANUP(LaunchClient *, launch_client_free);
 

@@ -209,7 +209,7 @@ int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, F
         int r = account_check_change(identity, f);
         if (r < 0)
                 return r;
-        r = launch_client_new(m->event, identity, &(LaunchHandler){.shim_exited = on_shim_exited, .started_again = on_launcher_again, .userdata = m},
+        r = launch_client_new(m->event, identity, m->paths->log_fd, &(LaunchHandler){.shim_exited = on_shim_exited, .started_again = on_launcher_again, .userdata = m},
                               &m->launchers[m->n_launchers], f);
         if (r < 0)
                 return r;

@@ -19,6 +19,7 @@ Paths *paths_free(Paths *p) {
         free(p->user);
         safe_close(p->state_fd);
         safe_close(p->runtime_fd);
+        safe_close(p->log_fd);
         return mfree(p);
 }
 
@@ -101,7 +102,7 @@ int paths_embedded(const char *state_dir, const char *config, Paths **ret, Fault
 
         if (!p)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
-        p->state_fd = p->runtime_fd = -EBADF;
+        p->state_fd = p->runtime_fd = p->log_fd = -EBADF;
         p->uid = geteuid();
         bool named = said && *said;
         int r = named ? make_absolute(said, &p->state) : default_state(p->uid, &p->state);

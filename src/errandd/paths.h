@@ -17,6 +17,7 @@ struct Paths {
         char *config;          /* the configuration's file; NULL: there is none, so the defaults count */
         char *user;            /* as root: whose rights sessions have (--user); NULL: found out for each */
         int state_fd, runtime_fd;
+        int log_fd;            /* for what launchers and shims say; -EBADF: standard error */
 };
 
 /* Says where without touching anything; state_dir and config may be NULL. config that is given must be there when it is read. */

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A client of errandd's private socket: the D-Bus wire format, as far as its API needs it, without a message bus.
+
+    bus = Connection(path)
+    (session,) = bus.call("/org/errand1", "org.errand1.Manager", "CreateSession", "a{sv}", {"project": ("s", "/x")})
+
+A variant is a pair (signature, value); a file descriptor is given by its number and comes as one that the caller closes.
+"""
+
+import array
+import os
+import socket
+import struct
+import time
+
+BASIC = {"y": "B", "b": "I", "n": "h", "q": "H", "i": "i", "u": "I", "x": "q", "t": "Q", "d": "d", "h": "I"}
+ALIGN = {"y": 1, "n": 2, "q": 2, "x": 8, "t": 8, "d": 8, "(": 8, "{": 8, "g": 1, "v": 1}
+METHOD, RETURN, ERROR, SIGNAL = 1, 2, 3, 4
+FIELDS = {1: "path", 2: "interface", 3: "member", 4: "error", 5: "reply_serial", 6: "destination", 7: "sender", 8: "signature", 9: "fds"}
+
+
+class BusError(Exception):
+    def __init__(self, name, text):
+        super().__init__(f"{name}: {text}")
+        self.name, self.text = name, text
+
+
+def split(signature):
+    """The complete types of a signature."""
+    types, at = [], 0
+    while at < len(signature):
+        end = at
+        while signature[end] == "a":
+            end += 1
+        if signature[end] in "({":
+            depth = 0
+            while True:
+                depth += (signature[end] in "({") - (signature[end] in ")}")
+                if depth == 0:
+                    break
+                end += 1
+        types.append(signature[at:end + 1])
+        at = end + 1
+    return types
+
+
+class Writer:
+    def __init__(self):
+        self.data, self.fds = bytearray(), []
+
+    def pad(self, n):
+        self.data += b"\0" * (-len(self.data) % n)
+
+    def put(self, kind, value):
+        self.pad(ALIGN.get(kind[0], 4))
+        if kind == "h":
+            self.fds.append(value)
+            value = len(self.fds) - 1
+        if kind in BASIC:
+            self.data += struct.pack("<" + BASIC[kind], value)
+        elif kind in "so":
+            raw = value.encode()
+            self.data += struct.pack("<I", len(raw)) + raw + b"\0"
+        elif kind == "g":
+            self.data += bytes([len(value)]) + value.encode() + b"\0"
+        elif kind == "v":
+            self.put("g", value[0])
+            self.put(*value)
+        elif kind[0] == "a":
+            at = len(self.data)
+            self.data += b"\0" * 4
+            self.pad(ALIGN.get(kind[1], 4))
+            begin = len(self.data)
+            if kind == "ay":
+                self.data += value
+            else:
+                for item in value.items() if kind[1] == "{" else value:
+                    self.put(kind[1:], item)
+            self.data[at:at + 4] = struct.pack("<I", len(self.data) - begin)
+        else:
+            for inner, item in zip(split(kind[1:-1]), value, strict=True):
+                self.put(inner, item)
+
+
+class Reader:
+    def __init__(self, data, fds=()):
+        self.data, self.at, self.fds = data, 0, list(fds)
+
+    def pad(self, n):
+        self.at += -self.at % n
+
+    def take(self, n):
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+    def get(self, kind):
+        self.pad(ALIGN.get(kind[0], 4))
+        if kind in BASIC:
+            (value,) = struct.unpack("<" + BASIC[kind], self.take(struct.calcsize(BASIC[kind])))
+            return bool(value) if kind == "b" else self.fds[value] if kind == "h" else value
+        if kind in "sog":
+            n = self.take(1)[0] if kind == "g" else struct.unpack("<I", self.take(4))[0]
+            return bytes(self.take(n + 1)[:-1]).decode()
+        if kind == "v":
+            return self.get(self.get("g"))
+        if kind[0] == "a":
+            (n,) = struct.unpack("<I", self.take(4))
+            self.pad(ALIGN.get(kind[1], 4))
+            end, items = self.at + n, []
+            if kind == "ay":
+                return bytes(self.take(n))
+            while self.at < end:
+                items.append(self.get(kind[1:]))
+            return dict(items) if kind[1] == "{" else items
+        return tuple(self.get(inner) for inner in split(kind[1:-1]))
+
+
+class Connection:
+    def __init__(self, path, timeout=30):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(timeout)
+        self.sock.connect(path)
+        self.timeout, self.serial, self.buffer, self.fds, self.signals = timeout, 0, b"", [], []
+        self.sock.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
+        self._line(b"OK ")
+        # As libsystemd's clients do: no message goes out before the other side has seen BEGIN, with which it might read it.
+        self.sock.sendall(b"NEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
+        self._line(b"AGREE_UNIX_FD")
+
+    def close(self):
+        self.sock.close()
+
+    def _line(self, wanted):
+        line = b""
+        while not line.endswith(b"\r\n"):
+            byte = self.sock.recv(1)
+            if not byte:
+                raise ConnectionError(f"closed after {line!r}")
+            line += byte
+        if not line.startswith(wanted):
+            raise ConnectionError(f"answered {line!r}")
+
+    def _fill(self, n):
+        while len(self.buffer) < n:
+            data, control, _, _ = self.sock.recvmsg(65536, socket.CMSG_SPACE(64 * 4))
+            if not data:
+                raise ConnectionError("the daemon has closed the connection")
+            for _, kind, raw in control:
+                if kind == socket.SCM_RIGHTS:
+                    self.fds += list(array.array("i", raw[:len(raw) // 4 * 4]))
+            self.buffer += data
+
+    def receive(self):
+        self._fill(16)
+        kind, size = self.buffer[1], struct.unpack_from("<I", self.buffer, 4)[0]
+        head = 16 + struct.unpack_from("<I", self.buffer, 12)[0]
+        head += -head % 8
+        self._fill(head + size)
+        raw, self.buffer = self.buffer[:head + size], self.buffer[head + size:]
+        reader = Reader(raw)
+        reader.at = 12
+        fields = {FIELDS.get(code, code): value for code, value in reader.get("a(yv)")}
+        n = fields.get("fds", 0)
+        fds, self.fds = self.fds[:n], self.fds[n:]
+        body = Reader(raw[head:], fds)
+        fields["kind"], fields["body"] = kind, tuple(body.get(t) for t in split(fields.get("signature", "")))
+        return fields
+
+    def send(self, path, interface, member, signature="", *values):
+        self.serial += 1
+        body, head = Writer(), Writer()
+        for kind, value in zip(split(signature), values, strict=True):
+            body.put(kind, value)
+        fields = [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member))]
+        if signature:
+            fields.append((8, ("g", signature)))
+        if body.fds:
+            fields.append((9, ("u", len(body.fds))))
+        head.data += struct.pack("<cBBBII", b"l", METHOD, 0, 1, len(body.data), self.serial)
+        head.put("a(yv)", fields)
+        head.pad(8)
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", body.fds))] if body.fds else []
+        data = bytes(head.data + body.data)
+        sent = self.sock.sendmsg([data], ancillary)
+        self.sock.sendall(data[sent:])
+        return self.serial
+
+    def call(self, path, interface, member, signature="", *values):
+        serial = self.send(path, interface, member, signature, *values)
+        while True:
+            m = self.receive()
+            if m["kind"] == SIGNAL:
+                self.signals.append(m)
+            elif m.get("reply_serial") == serial:
+                if m["kind"] == ERROR:
+                    raise BusError(m["error"], m["body"][0] if m["body"] else "")
+                return m["body"]
+
+    def get(self, path, interface, name):
+        return self.call(path, "org.freedesktop.DBus.Properties", "Get", "ss", interface, name)[0]
+
+    def signal(self, member, check=lambda m: True):
+        """Waits for a signal; those that came before count, too."""
+        until = time.monotonic() + self.timeout
+        while True:
+            for i, m in enumerate(self.signals):
+                if m["member"] == member and check(m):
+                    return self.signals.pop(i)
+            self.sock.settimeout(max(until - time.monotonic(), 0.001))
+            try:
+                m = self.receive()
+            finally:
+                self.sock.settimeout(self.timeout)
+            if m["kind"] == SIGNAL:
+                self.signals.append(m)
