@@ -13,6 +13,7 @@
 #define WRITABLE(interface, member, permission, scope) {interface, member, MEMBER_WRITE, PERMISSION_##permission, SCOPE_##scope}
 
 static const Action actions[] = {
+        METHOD("org.freedesktop.DBus", "Hello", PUBLIC, NONE), /* on a connection without a message bus: answered, for tools that insist */
         METHOD("org.freedesktop.DBus.Peer", "Ping", PUBLIC, NONE),
         METHOD("org.freedesktop.DBus.Peer", "GetMachineId", PUBLIC, NONE),
         METHOD("org.freedesktop.DBus.Introspectable", "Introspect", PUBLIC, NONE), /* child nodes of sessions are filtered */

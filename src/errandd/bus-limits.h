@@ -6,11 +6,12 @@
 
 #define BUS_CONNECTIONS_MAX 64U      /* a person's terminals and tools; each costs some 20 KiB */
 #define BUS_ARRIVALS_MAX 200U        /* connections a second: a client that connects in a loop cannot occupy the daemon */
+#define BUS_BUFFER_SIZE (256 * 1024)  /* bytes that the kernel keeps for a connection on top of what is queued here */
+#define BUS_BUFFERED_MAX 64U          /* messages that fit into what is read at once while a client authenticates, and more */
 #define BUS_OPERATIONS_MAX 32U       /* calls of one connection that wait for a session: Start, Stop, Attach, Collect */
 #define BUS_HELD_MAX 32U             /* calls of one connection that wait for an authorization */
 #define BUS_QUEUED_MAX 256U          /* messages that a connection has not taken: above it no more of its calls are read */
-#define BUS_QUEUED_RESUME 128U
-#define BUS_QUEUED_LARGE_MAX 8U      /* above it answers of up to 1 MiB are refused: 8 + 256 small ones are some 10 MiB */
+#define BUS_QUEUED_LARGE_MAX 8U      /* above it a call whose answer may have a MiB waits: 8 + 256 small ones are some 10 MiB */
 #define BUS_QUEUED_SIGNALS_MAX 1024U /* above it a subscriber is dropped; signals have some hundred bytes */
 
 #define BUS_OPTIONS_MAX 32U              /* entries of an a{sv}; no method knows as many */

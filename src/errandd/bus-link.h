@@ -30,6 +30,7 @@ struct BusLink {
         sd_bus *connection;
         uid_t uid;
         bool subscribed;
+        bool connected; /* it has just authenticated */
         bool dead;      /* gone: to be freed outside of its own callbacks */
         bool throttled; /* it does not read: nothing of it is read until it does */
         sd_event_source *throttle;
@@ -65,10 +66,11 @@ Session *bus_link_find(BusLink *l, const char *id);
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
 
 void bus_link_close(BusLink *l);
+void bus_link_connected(BusLink *l);
 /* Looks after a link that queues more than it takes. */
 void bus_link_watch_queue(BusLink *l);
-/* Whether an answer of up to 1 MiB may be queued, or the error. */
-int bus_link_may_queue_large(BusLink *l, sd_bus_error *error);
+/* A call with a large answer, while answers are still to be taken: true, it comes through again when they are. */
+bool bus_link_postpone(BusLink *l, sd_bus_message *m);
 
 /* The error for a session, grant or receipt that is not there or not the caller's: the same words for both. */
 int bus_not_found(sd_bus_error *error, const char *what);

@@ -34,6 +34,17 @@ int bus_introspect(const char *interface, FILE *f) {
         return ferror(f) ? -EIO : 0;
 }
 
+/* busctl --address= and gdbus --address take every socket for a message bus's and begin with this; there is no name here to be known by. */
+static int method_hello(sd_bus_message *m, _unused_ void *userdata, _unused_ sd_bus_error *error) {
+        return sd_bus_reply_method_return(m, "s", ":1.0");
+}
+
+static const sd_bus_vtable hello_vtable[] = {
+        SD_BUS_VTABLE_START(0),
+        SD_BUS_METHOD("Hello", "", "s", method_hello, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_VTABLE_END,
+};
+
 Caller bus_link_caller(const BusLink *l) {
         return (Caller){.uid = l->uid, .operator = l->bus->authorizer->operator(l->bus->authorizer, l->uid)};
 }
@@ -127,7 +138,7 @@ static int throttle_handler(_unused_ sd_event_source *source, _unused_ int fd, _
                 return 0;
         if (sd_bus_process(l->connection, NULL) < 0 || sd_bus_get_n_queued_write(l->connection, &n) < 0)
                 bus_link_close(l);
-        else if (!l->dead && n <= BUS_QUEUED_RESUME)
+        else if (!l->dead && n <= BUS_QUEUED_LARGE_MAX)
                 link_release_throttle(l);
         return 0;
 }
@@ -140,6 +151,11 @@ static void link_throttle(BusLink *l) {
                 bus_link_close(l);
 }
 
+void bus_link_connected(BusLink *l) {
+        l->connected = true;
+        (void) sd_event_source_set_enabled(l->bus->tidy, SD_EVENT_ONESHOT);
+}
+
 void bus_link_watch_queue(BusLink *l) {
         uint64_t n;
 
@@ -149,16 +165,29 @@ void bus_link_watch_queue(BusLink *l) {
         (void) sd_event_source_set_enabled(l->bus->tidy, SD_EVENT_ONESHOT);
 }
 
-int bus_link_may_queue_large(BusLink *l, sd_bus_error *error) {
+bool bus_link_postpone(BusLink *l, sd_bus_message *m) {
         uint64_t n;
-        int r;
 
-        r = sd_bus_get_n_queued_write(l->connection, &n);
-        if (r < 0)
-                return r;
-        if (n > BUS_QUEUED_LARGE_MAX)
-                return bus_error_set(error, BUS_ERROR_LIMIT, "take the answers that are waiting for you before you ask for such large ones");
-        return 0;
+        if (l->dead || sd_bus_get_n_queued_write(l->connection, &n) < 0 || n <= BUS_QUEUED_LARGE_MAX)
+                return false;
+        if (sd_bus_enqueue_for_read(l->connection, m) < 0)
+                bus_link_close(l);
+        l->throttled = true;
+        (void) sd_event_source_set_enabled(l->bus->tidy, SD_EVENT_ONESHOT);
+        return true;
+}
+
+/* What a client sent in one write with the end of its authentication is in libsystemd's buffer already, and no event tells of it. */
+static void link_read_buffered(BusLink *l) {
+        l->connected = false;
+        for (unsigned i = 0; i < BUS_BUFFERED_MAX && !l->dead && !l->throttled; i++) {
+                int r = sd_bus_process(l->connection, NULL);
+
+                if (r < 0)
+                        bus_link_close(l);
+                if (r <= 0)
+                        break;
+        }
 }
 
 static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
@@ -167,6 +196,8 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
         for (BusLink **p = &b->links; *p;) {
                 BusLink *l = *p;
 
+                if (l->connected)
+                        link_read_buffered(l);
                 if (l->throttled && !l->dead)
                         link_throttle(l);
                 if (!l->dead) {
@@ -185,6 +216,8 @@ static int link_register(BusLink *l) {
 
         r = sd_bus_add_filter(l->connection, NULL, gate_filter, l);
         if (r >= 0)
+                r = sd_bus_add_object_vtable(l->connection, NULL, "/org/freedesktop/DBus", "org.freedesktop.DBus", hello_vtable, l);
+        if (r >= 0)
                 r = sd_bus_add_object_manager(l->connection, NULL, BUS_ROOT);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(objects); i++) {
                 if (objects[i].find)
@@ -201,6 +234,7 @@ static int link_register(BusLink *l) {
 
 /* The fd is the connection's once it is set, whatever fails later. */
 static int link_connect(BusLink *l, int *fd) {
+        int buffer = BUS_BUFFER_SIZE; /* libsystemd has made it 8 MiB */
         sd_id128_t id;
         int r;
 
@@ -217,6 +251,8 @@ static int link_connect(BusLink *l, int *fd) {
         if (r >= 0)
                 r = sd_bus_negotiate_fds(l->connection, true);
         if (r >= 0)
+                r = sd_bus_set_connected_signal(l->connection, true);
+        if (r >= 0)
                 r = sd_bus_set_description(l->connection, "errandd-client");
         if (r >= 0)
                 r = link_register(l);
@@ -224,6 +260,8 @@ static int link_connect(BusLink *l, int *fd) {
                 r = sd_bus_start(l->connection);
         if (r >= 0)
                 r = sd_bus_attach_event(l->connection, manager_event(l->bus->manager), SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0 && setsockopt(sd_bus_get_fd(l->connection), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer)) < 0)
+                r = negative_errno();
         return r;
 }
 
@@ -333,8 +371,7 @@ Bus *bus_free(Bus *b) {
                 BusLink *l = b->links;
 
                 b->links = l->next;
-                (void) sd_bus_flush(l->connection); /* an Exited that was just sent should arrive */
-                link_free(l);
+                link_free(l); /* what the kernel has, arrives; a client that does not read cannot delay the end */
         }
         sd_event_source_disable_unref(b->tidy);
         safe_close(b->listen_fd);

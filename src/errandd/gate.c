@@ -136,8 +136,8 @@ static int find_object_session(BusLink *l, sd_bus_message *m, Passage *p, sd_bus
         BusObjectKind kind = bus_object_kind_of(p->action->interface);
         const StoredReceipt *receipt;
 
-        if (kind < 0) /* an interface that every object has: the objects are filtered */
-                return streq(p->action->member, "GetManagedObjects") ? bus_link_may_queue_large(l, error) : 0;
+        if (kind < 0)
+                return 0; /* an interface that every object has: the objects are filtered */
         if (bus_object_parse(sd_bus_message_get_path(m), &p->object) < 0 || p->object.kind != kind)
                 return bus_not_found(error, nouns[kind]);
         if (kind == BUS_OBJECT_MANAGER) {
@@ -229,6 +229,17 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
                               permission_action_id(p->action->permission, p->own));
 }
 
+/* Of up to a MiB and more. */
+static bool has_large_answer(sd_bus_message *m) {
+        static const char *const members[] = {"Describe", "GetManagedObjects", "ListGrants", "ListReceipts", "ListSessions", "ListThreads",
+                                              "ReadTranscript"};
+
+        for (size_t i = 0; i < ELEMENTSOF(members); i++)
+                if (streq(sd_bus_message_get_member(m), members[i]))
+                        return true;
+        return false;
+}
+
 int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
         BusLink *l = userdata;
@@ -236,7 +247,11 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Held *answer;
         int r;
 
-        /* libsystemd makes this one itself and refuses it from outside. */
+        /* libsystemd makes these itself and refuses them from outside. */
+        if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Connected") > 0) {
+                bus_link_connected(l);
+                return 1;
+        }
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
                 bus_link_close(l);
                 return 1;
@@ -251,6 +266,8 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         l->admitted = NULL;
         stored_receipt_list_done(&l->receipt);
         answer = held_take(l, m);
+        if (!answer && has_large_answer(m) && bus_link_postpone(l, m))
+                return 1;
         r = pass(l, m, answer, &p, error);
         if (answer)
                 held_free(answer);

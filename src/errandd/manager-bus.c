@@ -75,13 +75,11 @@ static int append_session(sd_bus_message *reply, const Session *s) {
 }
 
 /* Sessions are the threads that run or may run at once: created ones too, so that what CreateSession made is there to be seen. */
-static int list_sessions(sd_bus_message *m, BusTarget *t, bool ended, sd_bus_error *error) {
+static int list_sessions(sd_bus_message *m, BusTarget *t, bool ended) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         int r;
 
-        r = bus_link_may_queue_large(t->link, error);
-        if (r >= 0)
-                r = sd_bus_message_new_method_return(m, &reply);
+        r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "(sosst)");
         for (Session *s = NULL; r >= 0 && (s = manager_next(target_manager(t), s));)
@@ -93,12 +91,12 @@ static int list_sessions(sd_bus_message *m, BusTarget *t, bool ended, sd_bus_err
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 
-static int method_list_sessions(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        return list_sessions(m, userdata, false, error);
+static int method_list_sessions(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        return list_sessions(m, userdata, false);
 }
 
-static int method_list_threads(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        return list_sessions(m, userdata, true, error);
+static int method_list_threads(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        return list_sessions(m, userdata, true);
 }
 
 static int append_grant(sd_bus_message *reply, const char *id, const Grant *g) {
@@ -123,9 +121,7 @@ static int method_list_grants(sd_bus_message *m, void *userdata, sd_bus_error *e
         s = bus_link_find(t->link, id);
         if (!s)
                 return bus_not_found(error, "session");
-        r = bus_link_may_queue_large(t->link, error);
-        if (r >= 0)
-                r = grant_clock_now(&now);
+        r = grant_clock_now(&now);
         if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
@@ -231,8 +227,6 @@ static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error 
 
         filter.limit = STORE_QUERY_MAX;
         r = bus_options_read(m, "ListReceipts", receipt_options, ELEMENTSOF(receipt_options), &filter, error);
-        if (r >= 0)
-                r = bus_link_may_queue_large(t->link, error);
         if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)

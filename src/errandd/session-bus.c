@@ -153,9 +153,6 @@ static int method_read_transcript(sd_bus_message *m, void *userdata, sd_bus_erro
                 return r;
         if (max == 0)
                 return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, "max is 0; ask for at least one byte");
-        r = bus_link_may_queue_large(t->link, error);
-        if (r < 0)
-                return r;
         r = session_read_transcript(t->session, offset, MIN(max, BUS_TRANSCRIPT_MAX), &data, &size, &next, &f);
         if (r < 0)
                 return bus_fault(error, &f, r);
@@ -216,14 +213,12 @@ static int append_request(sd_bus_message *reply, const SessionRecord *record) {
         return r < 0 ? r : bus_append_entry_bool(reply, "Interactive", record->interactive);
 }
 
-static int method_describe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+static int method_describe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         BusTarget *t = userdata;
         int r;
 
-        r = bus_link_may_queue_large(t->link, error);
-        if (r >= 0)
-                r = sd_bus_message_new_method_return(m, &reply);
+        r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
         if (r >= 0)

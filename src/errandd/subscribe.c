@@ -152,11 +152,8 @@ static OwnerEntry *owner_find(Bus *b, const char *id) {
 }
 
 static int owner_add(Bus *b, Session *s) {
-        OwnerEntry *grown;
+        OwnerEntry *grown = reallocarray(b->owners, b->n_owners + 1, sizeof(OwnerEntry));
 
-        if (owner_find(b, session_record(s)->id))
-                return 0;
-        grown = reallocarray(b->owners, b->n_owners + 1, sizeof(OwnerEntry));
         if (!grown)
                 return -ENOMEM;
         b->owners = grown;

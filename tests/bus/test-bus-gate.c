@@ -87,7 +87,7 @@ static void test_unlisted(void) {
         begin();
         check_call(owner, BUS_ROOT, BUS_MANAGER_INTERFACE, "Shutdown", "NotPermitted");
         check_call(owner, A1, BUS_SESSION_INTERFACE, "start", "NotPermitted");
-        check_call(owner, BUS_ROOT, "org.freedesktop.DBus", "Hello", "NotPermitted");
+        check_call(owner, BUS_ROOT, "org.freedesktop.DBus", "ListNames", "NotPermitted");
         check_call(owner, BUS_ROOT, "org.freedesktop.DBus.Debug.Stats", "GetStats", "NotPermitted");
         check_call(owner, BUS_ROOT, PROPERTIES, "GetSome", "NotPermitted");
         check_call(owner, BUS_ROOT, NULL, "Reload", "InvalidArgument");
@@ -183,6 +183,7 @@ static void test_not_yours(void) {
         check_same(BUS_GRANT_ROOT "/a1/1", BUS_GRANT_ROOT "/a1/2", BUS_GRANT_INTERFACE, "Revoke", NULL, NULL, NULL);
         check_same(BUS_GRANT_ROOT "/a1/1", BUS_GRANT_ROOT "/zz/1", "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL, NULL);
         check_same(BUS_RECEIPT_ROOT "/1", BUS_RECEIPT_ROOT "/2", PROPERTIES, "GetAll", "s", BUS_RECEIPT_INTERFACE, BUS_RECEIPT_INTERFACE);
+        check_same(BUS_RECEIPT_ROOT "/1", BUS_RECEIPT_ROOT "/2", "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL, NULL);
         CHECK_INT(w.manager->acts, 1);
         end();
 }

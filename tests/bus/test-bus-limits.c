@@ -7,6 +7,7 @@
 
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
+#include "errandd/bus-link.h"
 #include "test.h"
 #include "world.h"
 
@@ -147,40 +148,80 @@ static void test_operations(void) {
         end();
 }
 
-static int count_reply(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+static int refuse_none(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         ++*(unsigned *) userdata;
+        CHECK(!sd_bus_message_get_error(m));
         return 1;
 }
 
-/* Ten thousand calls of a client that does not read until it has sent them all; another one is served meanwhile. */
+static uint64_t most_queued(void) {
+        uint64_t most = 0, n;
+
+        for (BusLink *l = w.bus->links; l; l = l->next) {
+                CHECK(sd_bus_get_n_queued_write(l->connection, &n) >= 0);
+                most = MAX(most, n);
+        }
+        return most;
+}
+
+/* Ten thousand calls of a client that does not read until it has sent them all: what is kept for it is bounded, another client is served
+ * meanwhile, and in the end every call has its answer. */
 static void test_flood(void) {
-        sd_bus *quiet;
         unsigned answers = 0;
+        sd_bus *quiet;
         Reply r;
 
         begin();
         quiet = world_client(&w, geteuid());
         for (unsigned i = 0; i < 10000; i++)
-                CHECK(sd_bus_call_method_async(client, NULL, NULL, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListThreads", count_reply, &answers,
-                                               NULL) >= 0);
+                CHECK(sd_bus_call_method_async(client, NULL, NULL, BUS_ROOT, BUS_MANAGER_INTERFACE, "GetSession", refuse_none,
+                                               &answers, "s", "a1") >= 0);
         CHECK(sd_bus_detach_event(client) >= 0);
-        for (unsigned i = 0; i < 20; i++) {
+        for (unsigned i = 0; i < 100; i++) {
                 r = call(&w, quiet, BUS_ROOT, BUS_MANAGER_INTERFACE, "GetSession", "s", "a1");
                 CHECK_FINE(r);
                 reply_done(&r);
                 world_settle(&w);
+                CHECK(most_queued() <= BUS_QUEUED_MAX + 2);
         }
         CHECK(sd_bus_attach_event(client, w.event, 0) >= 0);
-        while (answers < 10000)
+        while (answers < 10000) {
                 CHECK(sd_event_run(w.event, UINT64_MAX) >= 0);
+                CHECK(most_queued() <= BUS_QUEUED_MAX + 2);
+        }
         CHECK_INT(bus_connections(w.bus), 2);
         sd_bus_close_unref(quiet);
         end();
 }
 
-/* Answers of a MiB to a client that never reads: the daemon keeps a bounded number of them. */
+/* Small answers that nobody reads: the connection is set aside, not polled, and dropped when its client leaves. */
+static void test_stuck(void) {
+        unsigned answers = 0;
+
+        begin();
+        for (unsigned i = 0; i < 10000; i++)
+                CHECK(sd_bus_call_method_async(client, NULL, NULL, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListThreads", refuse_none, &answers,
+                                               NULL) >= 0);
+        for (unsigned i = 0; i < 10000 && !w.bus->links->throttle; i++) { /* sends and never reads */
+                uint64_t queued;
+
+                CHECK(sd_bus_get_n_queued_write(client, &queued) >= 0);
+                CHECK(sd_bus_detach_event(client) >= 0);
+                world_settle(&w);
+                if (w.bus->links->throttle)
+                        break;
+                CHECK(sd_bus_attach_event(client, w.event, 0) >= 0);
+                CHECK(sd_event_run(w.event, 0) >= 0);
+        }
+        CHECK(w.bus->links->throttle);
+        CHECK_INT(sd_event_run(w.event, 0), 0); /* nothing to do */
+        sd_bus_close(client);
+        wait_connections(0);
+        end();
+}
+
+/* Answers of a MiB to a client that reads late: a bounded number of them is made, and none is refused. */
 static void test_large(void) {
-        unsigned answers = 0, refused = 0;
         static Waiting waiting[64];
 
         begin();
@@ -192,20 +233,73 @@ static void test_large(void) {
         }
         CHECK(sd_bus_flush(client) >= 0);
         CHECK(sd_bus_detach_event(client) >= 0);
-        world_settle(&w); /* all are answered, into the void */
-        CHECK(sd_bus_attach_event(client, w.event, 0) >= 0);
         world_settle(&w);
+        CHECK(most_queued() >= BUS_QUEUED_LARGE_MAX && most_queued() <= BUS_QUEUED_LARGE_MAX + 2);
+        CHECK(sd_bus_attach_event(client, w.event, 0) >= 0);
         for (size_t i = 0; i < ELEMENTSOF(waiting); i++) {
-                CHECK(waiting[i].answered);
-                if (waiting[i].reply.failed) {
-                        CHECK_ERROR(waiting[i].reply, "LimitExceeded");
-                        refused++;
-                } else
-                        answers++;
+                while (!waiting[i].answered) {
+                        CHECK(sd_event_run(w.event, UINT64_MAX) >= 0);
+                        CHECK(most_queued() <= BUS_QUEUED_LARGE_MAX + 2);
+                }
+                CHECK_FINE(waiting[i].reply);
                 waiting_done(waiting + i);
         }
-        CHECK(refused > 0 && answers > 0);
         end();
+}
+
+static size_t put_field(char *data, size_t at, char code, char type, const char *value) {
+        uint32_t n = (uint32_t) strlen(value);
+
+        at = (at + 7) / 8 * 8;
+        data[at] = code;
+        data[at + 1] = 1;
+        data[at + 2] = type;
+        memcpy(data + at + 4, &n, 4);
+        memcpy(data + at + 8, value, n + 1);
+        return at + 8 + n + 1;
+}
+
+/* A client that does not wait: authentication and its first calls in one write. */
+static void check_one_write(uint32_t n_calls) {
+        static const char auth[] = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
+        char data[1024] = {}, answer[1024];
+        size_t size = sizeof(auth) - 1, heard = 0;
+        int pair[2];
+
+        begin();
+        memcpy(data, auth, size);
+        for (uint32_t serial = 1; serial <= n_calls; serial++) {
+                char call_data[256] = {'l', SD_BUS_MESSAGE_METHOD_CALL, 0, 1};
+                uint32_t fields;
+                size_t end;
+
+                memcpy(call_data + 8, &serial, 4);
+                end = put_field(call_data, 16, 1, 'o', serial == 1 ? "/org/freedesktop/DBus" : BUS_ROOT);
+                end = put_field(call_data, end, 2, 's', serial == 1 ? "org.freedesktop.DBus" : "org.freedesktop.DBus.Peer");
+                end = put_field(call_data, end, 3, 's', serial == 1 ? "Hello" : "Ping");
+                fields = (uint32_t) (end - 16);
+                memcpy(call_data + 12, &fields, 4);
+                end = (end + 7) / 8 * 8;
+                memcpy(data + size, call_data, end);
+                size += end;
+        }
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+        CHECK_INT(write(pair[1], data, size), (ssize_t) size);
+        CHECK_INT(bus_adopt(w.bus, pair[0], geteuid()), 0);
+        world_settle(&w);
+        for (ssize_t n; (n = recv(pair[1], answer + heard, sizeof(answer) - heard, MSG_DONTWAIT)) > 0;)
+                heard += (size_t) n;
+        /* Each answer names its call: field 5, a "u". */
+        for (char serial = 1; serial <= (char) n_calls; serial++)
+                CHECK(memmem(answer, heard, (char[]) {5, 1, 'u', 0, serial, 0, 0, 0}, 8));
+        close(pair[1]);
+        wait_connections(1);
+        end();
+}
+
+static void test_one_write(void) {
+        check_one_write(1); /* all of it is read with the authentication */
+        check_one_write(3);
 }
 
 static void test_connections(void) {
@@ -311,7 +405,9 @@ int main(void) {
         RUN(test_bus_gone, "an answer that comes after the bus has gone");
         RUN(test_operations, "calls under way are bounded");
         RUN(test_flood, "ten thousand calls are answered, and others meanwhile");
+        RUN(test_stuck, "C204: a client that sends and never reads costs nothing more, and can leave");
         RUN(test_large, "C204: large answers that are not read are bounded");
+        RUN(test_one_write, "authentication and the first calls in one write");
         RUN(test_connections, "connections are bounded");
         RUN(test_garbage, "C195: what is no D-Bus, or another's uid, is cut off");
         RUN(test_many_vanish, "C194: a thousand strangers that leave at once");
