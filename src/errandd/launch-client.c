@@ -208,6 +208,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         json_add_bool(&w, "strict", launch->strict);
         add_texts(&w, "acceptGaps", launch->accept_gaps);
         json_add_u64(&w, "graceMs", launch->grace / USEC_PER_MSEC);
+        json_add_u64(&w, "fileMax", launch->file_max);
         json_add_string(&w, "shimSocket", launch->shim_socket);
         add_fds(&w, launch, &fds);
         int r = channel_send(l->channel, &w, fds.fds, fds.n, reply, userdata);

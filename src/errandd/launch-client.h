@@ -33,6 +33,7 @@ typedef struct Launch {
         bool strict;
         char *const *accept_gaps;
         usec_t grace;
+        uint64_t file_max;         /* bytes */
         const char *shim_socket;
         int project, policy, transcript, events, environment, scrub, token; /* borrowed; token only with a broker */
         int stdio[3];              /* -EBADF: none */

@@ -268,6 +268,7 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
                 .strict = true,
                 .accept_gaps = accepted_gaps(s),
                 .grace = s->manager->config->sandbox.grace_period,
+                .file_max = s->manager->config->sandbox.file_max,
                 .shim_socket = p->shim_socket,
                 .project = s->project,
                 .policy = p->policy,

@@ -199,6 +199,8 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
                 r = add(s, "--errandd-uid=%u", l->errandd_uid);
         if (r >= 0)
                 r = add(s, "--grace-ms=%u", p->grace_ms);
+        if (r >= 0 && p->file_max > 0)
+                r = add(s, "--file-max=%llu", (unsigned long long) p->file_max);
         if (r >= 0)
                 r = add_option(s, "--broker-socket", p->broker_socket);
         if (r >= 0)

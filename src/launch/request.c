@@ -159,7 +159,7 @@ static int read_broker(JsonObject *o, LaunchPlan *p, char **ret_problem) {
 
 static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         static const char *const known[] = {"session", "backend", "command", "interactive", "rows", "columns", "home", "brokerSocket",
-                                            "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", NULL};
+                                            "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", "fileMax", NULL};
         uint64_t rows = 0, columns = 0, grace = 0;
         const char *unknown;
 
@@ -186,6 +186,8 @@ static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
                 r = read_number(o, "graceMs", GRACE_MS_MAX, false, &grace, ret_problem);
         if (r >= 0)
                 r = read_path(o, "shimSocket", false, &p->socket, ret_problem);
+        if (r >= 0)
+                r = read_number(o, "fileMax", INT64_MAX, true, &p->file_max, ret_problem);
         p->rows = (uint16_t) rows;
         p->columns = (uint16_t) columns;
         p->grace_ms = (uint32_t) grace;

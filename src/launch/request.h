@@ -33,6 +33,7 @@ typedef struct LaunchPlan {
         char *broker_socket, *listen; /* NULL: no broker */
         char **accept_gaps;
         uint32_t grace_ms;
+        uint64_t file_max;        /* bytes of one file that the payload writes; 0: not limited */
         int fds[_LAUNCH_FD_MAX];  /* -EBADF where there is none */
 } LaunchPlan;
 

@@ -26,6 +26,7 @@ typedef struct Start {
         size_t n_keep;
         pid_t parent;
         struct rlimit core;
+        rlim_t file_max; /* 0: as it is */
 } Start;
 
 void child_done(Child *c) {
@@ -143,6 +144,9 @@ _noreturn_ static void execute(const Start *s) {
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
         (void) setrlimit(RLIMIT_CORE, &s->core);
+        const struct rlimit file = {s->file_max, s->file_max};
+        if (s->file_max > 0 && setrlimit(RLIMIT_FSIZE, &file) < 0)
+                _exit(125); /* the report says that it is held */
         /* What a payload sends to its own process group is not for the shim. */
         (void) setsid();
         bool good = fchdir(s->project) == 0;
@@ -211,7 +215,8 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (r < 0)
                 return r;
 
-        Start s = {.bailey = o->fds[SHIM_FD_BAILEY], .project = o->fds[SHIM_FD_PROJECT], .parent = getpid()};
+        Start s = {.bailey = o->fds[SHIM_FD_BAILEY], .project = o->fds[SHIM_FD_PROJECT], .parent = getpid(),
+                   .file_max = (rlim_t) o->file_max};
         if (getrlimit(RLIMIT_CORE, &s.core) < 0)
                 return -errno;
         s.core.rlim_cur = MIN((rlim_t) o->core_limit, s.core.rlim_max);

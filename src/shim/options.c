@@ -90,6 +90,8 @@ static int read_option(ShimOptions *o, int c, const char *name) {
                 r = read_number(name, optarg, GRACE_USEC_MAX / USEC_PER_MSEC, &number);
                 o->grace_usec = number * USEC_PER_MSEC;
                 break;
+        case 'm':
+                return read_number(name, optarg, INT64_MAX, &o->file_max);
         case 'f':
                 return read_fd(o, optarg);
         case 'H':
@@ -132,8 +134,8 @@ int shim_options_parse(int argc, char **argv, ShimOptions *ret) {
                 {"interactive", no_argument, NULL, 'i'},         {"strict", no_argument, NULL, 't'},
                 {"rows", required_argument, NULL, 'r'},          {"columns", required_argument, NULL, 'c'},
                 {"accept-gap", required_argument, NULL, 'a'},    {"grace-ms", required_argument, NULL, 'g'},
-                {"fd", required_argument, NULL, 'f'},            {"help", no_argument, NULL, 'H'},
-                {"version", no_argument, NULL, 'V'},             {},
+                {"file-max", required_argument, NULL, 'm'},      {"fd", required_argument, NULL, 'f'},
+                {"help", no_argument, NULL, 'H'},                {"version", no_argument, NULL, 'V'},  {},
         };
         ShimOptions o = {.errandd_uid = getuid(), .grace_usec = 10 * USEC_PER_SEC};
         int c, index = 0;

@@ -36,6 +36,7 @@ typedef struct ShimOptions {
         const char *accepted_gaps[32];
         size_t n_accepted_gaps;
         usec_t grace_usec;
+        uint64_t file_max; /* RLIMIT_FSIZE of the payload; 0: not limited */
         int fds[_SHIM_FD_MAX];
         char **command;
         uint64_t core_limit; /* soft, as it was before the shim took it from itself: the session's */

@@ -185,12 +185,13 @@ def _(t):
     t.equal(bus.get(session, SESSION, "State"), "failed")
 
     bus.call(session, SESSION, "Start")
-    os.kill(pid_of("sleep"), signal.SIGKILL)
+    # "running" is said when all is made and the command about to be executed.
+    os.kill(wait_for(t, lambda: pid_of("sleep"), "the command"), signal.SIGKILL)
     t.equal(bus.signal("Exited")["body"][1], 137)
     t.equal(bus.get(session, SESSION, "State"), "stopped")
 
 
-@case("C006 T020: a second errandd on one state directory leaves with 4; three mistakes are three messages and 2; a gap not accepted is 3")
+@case("S183: a second errandd on one state directory leaves with 4; three mistakes are three messages and 2; a gap not accepted is 3")
 def _(t):
     d = Errandd(t).start()
 
@@ -242,7 +243,7 @@ def _(t):
     t.equal(bus.get(session, SESSION, "State"), "created")
 
 
-@case("C109: as root, launcher, shim and payload have one account, each broker one of its own, and none is root's", timeout=60)
+@case("C063: as root, launcher, shim and payload have one account, each broker one of its own, and none is root's", timeout=60)
 def _(t):
     if os.getuid() != 0:
         t.check(True)
@@ -252,6 +253,7 @@ def _(t):
     bus = d.connect()
     for name in ("a", "b"):
         bus.call(d.create(bus, "sleep 1000", id=("s", name)), SESSION, "Start")
+    wait_for(t, lambda: list(d.children().values()).count("sleep") == 2, "both commands")
     uids = {}
     for pid, name in d.children().items():
         uids.setdefault(name, []).append(_uid(pid))
@@ -297,6 +299,65 @@ def _(t):
                 with open(path, "rb") as f:
                     data = f.read()
                 t.check(b"sk-real-" not in data and b"errand-session-" not in data, path)
+
+
+# Is refused a host, calls the provider without its stand-in, says so, and stays.
+CALLER = """
+import os, socket, sys, time, urllib.error, urllib.parse, urllib.request
+proxy = urllib.parse.urlsplit(os.environ["https_proxy"])
+import base64
+user = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+s = socket.create_connection((proxy.hostname, proxy.port))
+s.sendall(f"CONNECT b.example:443 HTTP/1.1\\r\\nHost: b.example:443\\r\\nProxy-Authorization: Basic {user}\\r\\n\\r\\n".encode())
+print(s.recv(4096).split(b" ")[1].decode())
+try:
+    urllib.request.urlopen(urllib.request.Request(os.environ["ERRAND_PROVIDER_ANTHROPIC_URL"] + "/v1/x", b"{}", {"x-api-key": "wrong"}))
+except urllib.error.HTTPError as e:
+    print(e.code, flush=True)
+time.sleep(1000)
+"""
+
+
+@case("S052 S056 C192 C200: refusals are told and counted; a receipt a second old outlives errandd and broker, once")
+def _(t):
+    d = Errandd(t).start()
+    bus = d.connect()
+    values = {"id": ("s", "r"), "project": ("s", d.project), "command": ("as", ["/usr/bin/python3", "-c", CALLER])}
+    (session,) = bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", values)
+    bus.call(session, SESSION, "Start")
+    t.equal(bus.signal("EgressRefused")["body"], ("b.example", 443, 1))
+    wait_for(t, lambda: "401" in transcript(bus, session), "the provider's answer")
+    t.equal(transcript(bus, session).split(), ["403", "401"])
+    t.equal(bus.get(session, SESSION, "RefusedCount"), 1)
+
+    def receipts():
+        return bus.call(ROOT, MANAGER, "ListReceipts", "a{sv}", {})[0]
+
+    first = wait_for(t, receipts, "its receipt")  # the broker puts it on disk within a second
+    t.equal([(r["Session"], r["Provider"], r["Outcome"], r["Status"]) for r in first], [("r", "anthropic", "denied", 401)])
+    d.process.kill()
+    d.process.wait()
+    os.unlink(os.path.join(d.state, "receipts.db"))
+    d.start()
+    bus = d.connect()
+    t.equal([(r["Session"], r["Outcome"]) for r in receipts()], [("r", "denied")])
+    t.equal(bus.get(session, SESSION, "RefusedCount"), 1)
+    bus.call(session, SESSION, "Collect")
+    t.equal(receipts(), [])
+
+
+@case("S180: no single file may exceed fileMax")
+def _(t):
+    d = Errandd(t, {"fileMax": "64k"}).start()
+    bus = d.connect()
+    script = ("import os; f = open('big', 'wb', buffering=0); print(f.write(b'x' * 65536))\n"
+              "try: f.write(b'y'); print('written')\nexcept OSError as e: print(e.strerror)")
+    values = {"project": ("s", d.project), "command": ("as", ["/usr/bin/python3", "-c", script])}
+    (session,) = bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", values)
+    bus.call(session, SESSION, "Start")
+    bus.signal("Exited")
+    t.equal(transcript(bus, session).split("\n")[:2], ["65536", "File too large"])
+    t.check(any("exceed 64k" in line for line in bus.get(ROOT, MANAGER, "Report")))
 
 
 @case("errandd leaves when neither client nor session is left, and its socket with it", timeout=60)

@@ -261,6 +261,7 @@ static void test_set_up_fails(void) {
         CHECK_INT(session_record(s)->exit_status, 125);
         printf("# %s\n", a.text);
         contains(a.text, "/proc");
+        free(a.text);
         end();
 }
 
@@ -277,6 +278,7 @@ static void test_not_found(void) {
         AWAIT(w.n_exits == 1);
         printf("# %s: %s\n", session_state_to_string(session_state(s)), a.text ?: "");
         CHECK_INT(session_record(s)->exit_status, 127);
+        free(a.text);
         end();
 }
 
@@ -425,6 +427,7 @@ static void test_restart(void) {
                 if (a.code == ERROR_NONE || now_monotonic() > until)
                         break;
                 contains(a.text, "has a shim already");
+                free(a.text);
                 (void) usleep(50 * 1000);
         }
         CHECK_INT(a.code, ERROR_NONE);
