@@ -322,10 +322,10 @@ static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         if (sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
                 return 0;
         if (is_exact_host(host))
-                (void) snprintf(text, sizeof(text), "%.255s (port %u) was refused: it is not on the egress allowlist or granted; "
-                                "\"errand grant %s %.255s\" lets the next connection through", host, port, a->id, host);
+                (void) snprintf(text, sizeof(text), "refused: %.255s, port %u; \"errand grant %s %.255s\" lets the next connection through", host, port,
+                                a->id, host);
         else
-                (void) snprintf(text, sizeof(text), "\"%.255s\" (port %u) was refused: it is not on the egress allowlist or granted", host, port);
+                (void) snprintf(text, sizeof(text), "refused: \"%.255s\", port %u", host, port);
         (void) notice(a, text);
         return 0;
 }

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/log.h"
+#include "basic/text.h"
 #include "errand/attach.h"
 #include "errand/create.h"
 #include "errand/describe.h"
 #include "errand/verbs.h"
 
-/* What a session that did not start left behind: the command was not found, or cannot be executed. */
-static int setup_code(Connection *c, const char *id, int code) {
+/* What a session that did not start left behind: the code of a command that was not found, or cannot be executed; or a session that was not even
+ * tried, which nobody will miss. */
+static int setup_code(Connection *c, const char *id, int code, bool *remove) {
         _cleanup_(description_done) Description d = {};
 
-        if (code != EXIT_NOT_SET_UP || describe(c, id, &d) != EXIT_OK || !description_ended(&d))
+        if (code != EXIT_NOT_SET_UP || describe(c, id, &d) != EXIT_OK)
                 return code;
-        return exit_code_of(d.reason, d.status);
+        if (streq(d.state, "created")) {
+                *remove = true;
+                return code;
+        }
+        return description_ended(&d) ? exit_code_of(d.reason, d.status) : code;
 }
 
 static int remove_session(Connection *c, const char *id, int code) {
@@ -29,7 +35,7 @@ int verb_run(const Request *q) {
         _cleanup_(connection_freep) Connection *c = NULL;
         _cleanup_free_ char *id = NULL;
         AttachPipes pipes = {-EBADF, -EBADF, -EBADF};
-        bool interactive = create_interactive(q);
+        bool interactive = create_interactive(q), remove = q->remove;
         AttachFlags flags = ATTACH_START | ATTACH_OWNER;
         int code;
 
@@ -42,6 +48,6 @@ int verb_run(const Request *q) {
         if (interactive && !q->quiet)
                 log_info("session %s; Ctrl-] d leaves it running", id);
         code = attach_session(c, id, flags, &pipes);
-        code = setup_code(c, id, code);
-        return q->remove ? remove_session(c, id, code) : code;
+        code = setup_code(c, id, code, &remove);
+        return remove ? remove_session(c, id, code) : code;
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <pwd.h>
+
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errand/describe.h"
@@ -22,26 +24,60 @@ static int list_call(Connection *c, bool all, sd_bus_message **ret) {
         return manager_call(c, all ? "ListThreads" : "ListSessions", "Failed to list the sessions", ret, NULL);
 }
 
-int sessions_each(Connection *c, bool all, int (*each)(const SessionLine *s, void *userdata), void *userdata) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        int code, r;
+static int by_age(const void *a, const void *b) {
+        const SessionLine *x = a, *y = b;
 
-        code = list_call(c, all, &m);
-        if (code != EXIT_OK)
-                return code;
+        return x->created != y->created ? (x->created < y->created ? -1 : 1) : strcmp(x->id, y->id);
+}
+
+/* *ret is to free; its strings are the message's. */
+static int read_lines(sd_bus_message *m, SessionLine **ret, size_t *ret_n) {
+        _cleanup_free_ SessionLine *lines = NULL;
+        size_t n = 0, room = 0;
+        int r;
+
         r = sd_bus_message_enter_container(m, 'a', "(sosst)");
-        while (r >= 0 && code == EXIT_OK) {
+        while (r >= 0) {
                 SessionLine s;
 
                 r = sd_bus_message_read(m, "(sosst)", &s.id, &s.path, &s.state, &s.project, &s.created);
                 if (r <= 0)
                         break;
-                code = each(&s, userdata);
+                if (n == room) {
+                        SessionLine *more = realloc(lines, (room + 64) * sizeof(SessionLine));
+
+                        if (!more)
+                                return -ENOMEM;
+                        lines = more;
+                        room += 64;
+                }
+                lines[n++] = s;
         }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(lines);
+        *ret_n = n;
+        return 0;
+}
+
+int sessions_each(Connection *c, bool all, int (*each)(const SessionLine *s, void *userdata), void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_free_ SessionLine *lines = NULL;
+        size_t n;
+        int code, r;
+
+        code = list_call(c, all, &m);
+        if (code != EXIT_OK)
+                return code;
+        r = read_lines(m, &lines, &n);
         if (r < 0) {
                 log_error_errno(r, "errandd's list of sessions cannot be read: %m");
                 return EXIT_FAILED;
         }
+        if (n > 0)
+                qsort(lines, n, sizeof(SessionLine), by_age);
+        for (size_t i = 0; i < n && code == EXIT_OK; i++)
+                code = each(lines + i, userdata);
         return code;
 }
 
@@ -105,6 +141,16 @@ static void print_time(const char *label, uint64_t usec) {
         print_line(label, time_text(usec, buffer));
 }
 
+static void print_account(const char *label, uint32_t uid) {
+        const struct passwd *account = getpwuid(uid);
+        char number[16];
+
+        if (uid == UINT32_MAX)
+                return;
+        (void) snprintf(number, sizeof(number), "%u", uid);
+        print_line(label, account ? account->pw_name : number);
+}
+
 static void print_ended(const Description *d) {
         char how[160];
 
@@ -135,10 +181,8 @@ static void print_description(const char *id, const Description *d) {
         print_line("network", d->network);
         if (d->allow)
                 print_line("allow", *d->allow ? d->allow : "no host");
-        (void) snprintf(number, sizeof(number), "%u", d->owner);
-        print_line("owner", number);
-        (void) snprintf(number, sizeof(number), "%u", d->payload);
-        print_line("account", d->payload != UINT32_MAX ? number : "");
+        print_account("owner", d->owner);
+        print_account("runs as", d->payload);
         print_time("created", d->created);
         print_time("started", d->started);
         print_time("ended", d->ended);

@@ -17,7 +17,7 @@ typedef struct SessionLine {
         uint64_t created;
 } SessionLine;
 
-/* Calls `each` for every session of ListThreads, until it returns another code than EXIT_OK. */
+/* Calls `each` for every session, the oldest first, until it returns another code than EXIT_OK. */
 int sessions_each(Connection *c, bool all, int (*each)(const SessionLine *s, void *userdata), void *userdata);
 
 TableColour state_colour(const char *state);

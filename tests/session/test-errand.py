@@ -237,6 +237,18 @@ def _(t):
     t.equal(errand.json("threads", "list"), [], "the records")
 
 
+@case("S129 T: a refused host is told once, with the command that grants it; a name that is none without one; --quiet tells nothing")
+def _(t):
+    errand = Errand(t)
+    script = 'for i in 1 2 3; do curl -s -o /dev/null "https://$1/"; done; exit 4'
+    code, _, error = errand.run("run", "--embedded", "--id", "s1", "--allow", "a.example", "sh", "-c", script, "sh", "b.example")
+    t.equal(code, 4, "the code")
+    t.equal(error.count("errand grant s1 b.example"), 1, "how often it is told")
+    t.contains(error, "refused: b.example, port 443")
+    code, _, error = errand.run("run", "-q", "--allow", "a.example", "sh", "-c", script, "sh", "b.example")
+    t.equal((code, error), (4, ""), "with --quiet")
+
+
 @case("T: grant, grants and revoke, from a second process while the session runs")
 def _(t):
     errand = Errand(t)
