@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "basic/clock.h"
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errand/attach.h"
+#include "errand/describe.h"
+#include "errand/keys.h"
+#include "errand/modes.h"
+#include "errand/relay.h"
+#include "errand/terminal.h"
+#include "shared/bus-object.h"
+
+#define DRAIN_USEC (2 * USEC_PER_SEC) /* for output that is on its way when the command has ended */
+#define NOTICES_MAX 20U               /* kept while a terminal is raw: the newest would be lost in thousands anyway */
+
+typedef struct Attachment {
+        Connection *connection;
+        const char *id;
+        char path[BUS_PATH_MAX];
+        AttachFlags flags;
+        sd_event *event;
+        sd_event_source *drain;
+        AttachPipes *pipes;
+        int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
+        Relay *in, *out, *error;
+        Keys keys;
+        Modes modes;
+        char undo[MODES_UNDO_MAX];
+        unsigned open;   /* outputs that have not come to their end */
+        bool starting, running, exited, cancelled, leaving, shown;
+        bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
+        int pending; /* a signal that came before the command ran; 0: none */
+        int code;
+        char **notices;
+        size_t n_left_out;
+} Attachment;
+
+int exit_code_of(const char *reason, int status) {
+        if (streq(reason, "lost"))
+                return EXIT_LOST;
+        if (streq(reason, "setup"))
+                return status >= EXIT_NOT_SET_UP && status <= EXIT_NOT_FOUND ? status : EXIT_NOT_SET_UP;
+        return status & 0xff;
+}
+
+static void leave(Attachment *a, int code) {
+        if (a->leaving)
+                return;
+        a->leaving = true;
+        a->code = code;
+}
+
+static void show_notices(Attachment *a) {
+        for (char **s = a->notices; s && *s; s++)
+                log_info("%s", *s);
+        if (a->n_left_out > 0)
+                log_info("%zu more of these were left out; errand session show %s counts the refused connections", a->n_left_out, a->id);
+        a->notices = strv_free(a->notices);
+}
+
+static int notice(Attachment *a, const char *text) {
+        if (a->flags & ATTACH_QUIET)
+                return 0;
+        if (!a->shown) {
+                log_info("%s", text);
+                return 0;
+        }
+        if (strv_length(a->notices) < NOTICES_MAX)
+                return strv_extend(&a->notices, text);
+        a->n_left_out++;
+        return 0;
+}
+
+/* ---- output ---- */
+
+static int on_drained(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Attachment *a = userdata;
+
+        leave(a, a->code);
+        return 0;
+}
+
+/* The command has ended: what it wrote last is still to be shown. */
+static void drain(Attachment *a, int code) {
+        a->code = code;
+        if (a->open == 0) {
+                leave(a, code);
+                return;
+        }
+        if (a->drain)
+                return;
+        if (sd_event_add_time_relative(a->event, &a->drain, CLOCK_MONOTONIC, DRAIN_USEC, 0, on_drained, a) < 0)
+                leave(a, code);
+}
+
+static size_t on_output(char *data, size_t size, void *userdata) {
+        Attachment *a = userdata;
+
+        modes_watch(&a->modes, data, size);
+        terminal_undo(modes_undo(&a->modes, a->undo));
+        return size;
+}
+
+static void on_output_end(_unused_ Relay *r, int error, void *userdata) {
+        Attachment *a = userdata;
+
+        a->open--;
+        if (error < 0 && error != -EIO && error != -ECONNRESET && !a->exited && (a->flags & ATTACH_TERMINAL)) {
+                /* Our own side is gone. The session is not. */
+                if (error != -EPIPE)
+                        (void) notice(a, "what the session writes cannot be shown any more");
+                leave(a, EXIT_DETACHED);
+                return;
+        }
+        if (a->exited && a->open == 0)
+                leave(a, a->code);
+}
+
+static size_t on_input(char *data, size_t size, void *userdata) {
+        Attachment *a = userdata;
+        char copy[RELAY_BUFFER];
+        bool detach;
+        size_t n;
+
+        if (!a->typing)
+                return size;
+        memcpy(copy, data, size);
+        n = keys_filter(&a->keys, copy, size, data, &detach);
+        if (detach)
+                leave(a, EXIT_DETACHED);
+        return n;
+}
+
+static void on_input_end(Relay *r, int error, void *userdata) {
+        Attachment *a = userdata;
+        static const char end_of_file = 0x04; /* Ctrl-D */
+
+        if (error < 0 || a->exited || a->leaving)
+                return;
+        if (a->typing)
+                leave(a, EXIT_DETACHED); /* it was hung up */
+        else if (a->terminal_input >= 0)
+                (void) !write(a->terminal_input, &end_of_file, 1);
+        else if (a->pipes) {
+                a->in = relay_free(r);
+                a->pipes->in = safe_close(a->pipes->in);
+        }
+}
+
+static int add_relay(Attachment *a, int from, int to, RelayFilter filter, RelayEnd end, Relay **ret) {
+        RelayOptions o = {.from = from, .to = to, .filter = filter, .end = end, .userdata = a};
+        int r = relay_new(a->event, &o, ret);
+
+        if (r >= 0 && end == on_output_end)
+                a->open++;
+        return r;
+}
+
+static int show_terminal(Attachment *a) {
+        int r = 0;
+
+        if (a->typing) {
+                r = terminal_raw(STDIN_FILENO);
+                if (r < 0)
+                        return r;
+        }
+        a->shown = true;
+        a->terminal_input = fcntl(a->terminal, F_DUPFD_CLOEXEC, 3);
+        r = a->terminal_input < 0 ? negative_errno() : fd_nonblock(a->terminal, true);
+        if (r >= 0)
+                r = add_relay(a, a->terminal, STDOUT_FILENO, on_output, on_output_end, &a->out);
+        if (r >= 0)
+                r = add_relay(a, STDIN_FILENO, a->terminal_input, on_input, on_input_end, &a->in);
+        return r;
+}
+
+static int join_pipes(Attachment *a) {
+        int r = 0;
+
+        if (!a->pipes)
+                return 0;
+        if (a->pipes->in >= 0) {
+                r = fd_nonblock(a->pipes->in, true);
+                if (r >= 0)
+                        r = add_relay(a, STDIN_FILENO, a->pipes->in, NULL, on_input_end, &a->in);
+        }
+        if (r >= 0 && a->pipes->out >= 0)
+                r = add_relay(a, a->pipes->out, STDOUT_FILENO, NULL, on_output_end, &a->out);
+        if (r >= 0 && a->pipes->error >= 0)
+                r = add_relay(a, a->pipes->error, STDERR_FILENO, NULL, on_output_end, &a->error);
+        return r;
+}
+
+/* ---- calls ---- */
+
+static int call(Attachment *a, const char *member, sd_bus_message_handler_t done, const char *types, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = sd_bus_call_method_asyncv(a->connection->bus, NULL, NULL, a->path, BUS_SESSION_INTERFACE, member, done, a, types, ap);
+        va_end(ap);
+        return r;
+}
+
+static void resize(Attachment *a) {
+        uint16_t rows, columns;
+
+        if ((a->flags & ATTACH_TERMINAL) && terminal_size(STDOUT_FILENO, &rows, &columns) >= 0)
+                (void) call(a, "Resize", NULL, "qq", rows, columns);
+}
+
+static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        Attachment *a = userdata;
+        int fd, r;
+
+        if (e) {
+                if (a->exited)
+                        return 0;
+                r = bus_failure(e, -sd_bus_message_get_errno(m), "Failed to attach to session %s", a->id);
+                leave(a, r == EXIT_NOT_PERMITTED ? EXIT_ATTACH_NOT_PERMITTED : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP);
+                return 0;
+        }
+        r = sd_bus_message_read_basic(m, 'h', &fd);
+        if (r >= 0) {
+                a->terminal = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+                r = a->terminal < 0 ? negative_errno() : show_terminal(a);
+        }
+        if (r < 0) {
+                terminal_restore();
+                log_error_errno(r, "Failed to attach this terminal to session %s: %m", a->id);
+                if (a->flags & ATTACH_START)
+                        (void) call(a, "Stop", NULL, NULL); /* nobody would see it */
+                leave(a, EXIT_NOT_SET_UP);
+                return 0;
+        }
+        resize(a);
+        return 0;
+}
+
+static int attach(Attachment *a) {
+        a->running = true;
+        if (a->pending > 0)
+                (void) call(a, "Kill", NULL, "i", a->pending);
+        if (!(a->flags & ATTACH_TERMINAL))
+                return 0;
+        return call(a, "Attach", attached, "a{sv}", 0);
+}
+
+static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        Attachment *a = userdata;
+        int r;
+
+        a->starting = false;
+        if (!e && a->exited) {
+                drain(a, a->code);
+                return 0;
+        }
+        if (!e) {
+                r = attach(a);
+                if (r < 0) {
+                        log_error_errno(r, "Failed to attach to session %s: %m", a->id);
+                        leave(a, EXIT_NOT_SET_UP);
+                }
+                return 0;
+        }
+        if (a->leaving || a->cancelled)
+                return 0;
+        r = bus_failure(e, -sd_bus_message_get_errno(m), "not started");
+        leave(a, a->exited ? a->code : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP); /* it may have been started */
+        return 0;
+}
+
+/* ---- what errandd says ---- */
+
+static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+        const char *reason;
+        int32_t status;
+
+        if (sd_bus_message_read(m, "si", &reason, &status) < 0 || a->exited)
+                return 0;
+        a->exited = true;
+        if (streq(reason, "lost"))
+                (void) notice(a, "the session was lost: nobody can say how its command ended");
+        a->code = exit_code_of(reason, status);
+        if (!a->starting) /* else the answer to Start is on its way, and says why */
+                drain(a, a->code);
+        return 0;
+}
+
+static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const char *kind, *text;
+
+        if (sd_bus_message_read(m, "ss", &kind, &text) < 0)
+                return 0;
+        (void) kind;
+        (void) notice(userdata, text);
+        return 0;
+}
+
+/* A name that could be pasted into a shell as it is; what else a session asked for is named, and no more. */
+static bool is_exact_host(const char *s) {
+        return *s && *s != '-' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-_:")] == 0;
+}
+
+static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+        const char *host;
+        uint16_t port;
+        uint32_t count;
+        char text[768];
+
+        if (sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
+                return 0;
+        if (is_exact_host(host))
+                (void) snprintf(text, sizeof(text), "refused: %.255s, port %u; \"errand grant %s %.255s\" lets the next connection through", host, port,
+                                a->id, host);
+        else
+                (void) snprintf(text, sizeof(text), "refused: \"%.255s\", port %u", host, port);
+        (void) notice(a, text);
+        return 0;
+}
+
+static void look_whether_ended(Attachment *a);
+
+/* Signals were lost. */
+static int on_unsubscribed(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+
+        if (!a->leaving && manager_call(a->connection, "Subscribe", "Failed to listen to errandd", NULL, NULL) == EXIT_OK)
+                look_whether_ended(a);
+        return 0;
+}
+
+static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+
+        if (a->exited || a->leaving)
+                return 0;
+        a->exited = true; /* with its errandd, in embedded mode */
+        (void) notice(a, a->connection->embedded ? "errandd went away, and the session ends with it" : "errandd went away");
+        drain(a, EXIT_LOST);
+        return 0;
+}
+
+static int subscribe(Attachment *a) {
+        static const struct {
+                const char *path, *interface, *member;
+                sd_bus_message_handler_t handler;
+        } signals[] = {
+                {NULL, BUS_SESSION_INTERFACE, "Exited", on_exited},
+                {NULL, BUS_SESSION_INTERFACE, "Notice", on_notice},
+                {NULL, BUS_SESSION_INTERFACE, "EgressRefused", on_refused},
+                {BUS_ROOT, BUS_MANAGER_INTERFACE, "Unsubscribed", on_unsubscribed},
+                {"/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local", "Disconnected", on_disconnected},
+        };
+        int r;
+
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++) {
+                r = sd_bus_match_signal(a->connection->bus, NULL, NULL, signals[i].path ?: a->path, signals[i].interface, signals[i].member,
+                                        signals[i].handler, a);
+                if (r < 0) {
+                        log_error_errno(r, "Failed to listen to errandd: %m");
+                        return EXIT_FAILED;
+                }
+        }
+        return manager_call(a->connection, "Subscribe", "Failed to listen to errandd", NULL, NULL);
+}
+
+/* ---- signals ---- */
+
+static int stopped(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+
+        leave(a, a->code);
+        return 0;
+}
+
+static void stop_here(Attachment *a) {
+        terminal_restore();
+        (void) raise(SIGSTOP);
+        /* Continued. */
+        if (a->shown && a->typing)
+                (void) terminal_raw(STDIN_FILENO);
+        terminal_undo(modes_undo(&a->modes, a->undo));
+        resize(a);
+}
+
+static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo *si, void *userdata) {
+        Attachment *a = userdata;
+        int signal = (int) si->ssi_signo;
+
+        switch (signal) {
+        case SIGWINCH:
+                resize(a);
+                return 0;
+        case SIGTSTP:
+                stop_here(a);
+                return 0;
+        case SIGCONT:
+                if (a->shown && a->typing)
+                        (void) terminal_raw(STDIN_FILENO);
+                resize(a);
+                return 0;
+        default:
+                break;
+        }
+        if (!(a->flags & ATTACH_OWNER) || (signal == SIGHUP && (a->flags & ATTACH_TERMINAL))) {
+                leave(a, EXIT_DETACHED);
+                return 0;
+        }
+        if (a->running)
+                (void) call(a, "Kill", NULL, "i", signal);
+        else if (a->pending == 0)
+                a->pending = signal; /* the command may be running already, and its trap waiting */
+        else if (!a->cancelled) {
+                log_info("stopping session %s, which has not started yet", a->id);
+                a->cancelled = true;
+                a->code = 128 + signal;
+                (void) call(a, "Stop", stopped, NULL);
+        } else
+                leave(a, 128 + signal);
+        return 0;
+}
+
+static int watch_signals(Attachment *a) {
+        static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+        sigset_t set;
+        int r = 0;
+
+        (void) sigemptyset(&set);
+        for (size_t i = 0; i < ELEMENTSOF(signals); i++)
+                (void) sigaddset(&set, signals[i]);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return negative_errno();
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(signals); i++)
+                r = sd_event_add_signal(a->event, NULL, signals[i], on_signal, a);
+        return r;
+}
+
+/* ---- all of it ---- */
+
+static void attachment_done(Attachment *a) {
+        terminal_restore();
+        if (a->shown && a->code == EXIT_DETACHED && isatty(STDOUT_FILENO))
+                (void) !write(STDOUT_FILENO, "\n", 1); /* the cursor is wherever the program left it */
+        show_notices(a);
+        relay_free(a->in);
+        relay_free(a->out);
+        relay_free(a->error);
+        a->terminal = safe_close(a->terminal);
+        a->terminal_input = safe_close(a->terminal_input);
+        if (a->pipes) {
+                a->pipes->in = safe_close(a->pipes->in);
+                a->pipes->out = safe_close(a->pipes->out);
+                a->pipes->error = safe_close(a->pipes->error);
+        }
+        sd_event_source_disable_unref(a->drain);
+        (void) sd_bus_detach_event(a->connection->bus);
+        sd_event_unref(a->event);
+}
+
+static int prepare(Attachment *a) {
+        int r;
+
+        r = sd_event_new(&a->event);
+        if (r >= 0)
+                r = watch_signals(a);
+        if (r >= 0)
+                r = sd_bus_attach_event(a->connection->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = join_pipes(a);
+        if (r < 0) {
+                log_error_errno(r, "Failed to set up an event loop: %m");
+                return EXIT_NOT_SET_UP;
+        }
+        return subscribe(a);
+}
+
+/* The signal may have gone when nobody listened yet, or was refused for want of room. */
+static void look_whether_ended(Attachment *a) {
+        _cleanup_(description_done) Description d = {};
+
+        if (describe(a->connection, a->id, &d) == EXIT_OK && description_ended(&d)) {
+                a->exited = true;
+                drain(a, exit_code_of(d.reason, d.status));
+        }
+}
+
+static int run_loop(Attachment *a) {
+        int r;
+
+        if (a->flags & ATTACH_START)
+                a->starting = (r = call(a, "Start", started, NULL)) >= 0;
+        else {
+                r = attach(a);
+                if (r >= 0)
+                        look_whether_ended(a);
+        }
+        /* Not sd_event_loop(): its end would close the bus, which is asked once more afterwards. */
+        while (r >= 0 && !a->leaving)
+                r = sd_event_run(a->event, UINT64_MAX);
+        if (r < 0) {
+                terminal_restore();
+                log_error_errno(r, "Failed to follow session %s: %m", a->id);
+                return EXIT_LOST;
+        }
+        return a->code;
+}
+
+int attach_session(Connection *c, const char *id, AttachFlags flags, AttachPipes *pipes) {
+        Attachment a = {.connection = c, .id = id, .flags = flags, .pipes = pipes, .terminal = -EBADF, .terminal_input = -EBADF,
+                        .typing = isatty(STDIN_FILENO)};
+        int code;
+
+        (void) snprintf(a.path, sizeof(a.path), "%s", bus_session_path(id).text);
+        code = prepare(&a);
+        if (code == EXIT_OK)
+                code = run_loop(&a);
+        else
+                code = EXIT_NOT_SET_UP;
+        attachment_done(&a);
+        if (code == EXIT_DETACHED && a.leaving && !(flags & ATTACH_QUIET))
+                log_info("detached: session %s goes on; errand session attach %s returns to it", id, id);
+        return code;
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+
+#include "basic/clock.h"
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errand/connect.h"
+#include "errand/embedded.h"
+#include "shared/bus-error.h"
+#include "shared/bus-object.h"
+
+#define HELLO_USEC (5 * USEC_PER_SEC) /* a daemon that says nothing for so long hangs */
+
+Connection *connection_free(Connection *c) {
+        if (!c)
+                return NULL;
+        /* Flushing waits for a peer that says nothing. */
+        if (c->bus && sd_bus_is_ready(c->bus) > 0)
+                (void) sd_bus_flush(c->bus);
+        sd_bus_close_unref(c->bus);
+        free(c->place);
+        return mfree(c);
+}
+
+/* A sentence may have several lines: every problem of a configuration. */
+static void log_lines(const char *before, const char *text) {
+        _cleanup_free_ char *copy = strdup(text ?: "no reason was given");
+        char *rest = copy, *line;
+        bool first = true;
+
+        while (copy && (line = strsep(&rest, "\n"))) {
+                if (!*line)
+                        continue;
+                if (first)
+                        log_error("%s: %s", before, line);
+                else
+                        log_error("%s", line);
+                first = false;
+        }
+}
+
+static int error_code(const sd_bus_error *e, int r) {
+        switch (bus_error_from_name(e->name)) {
+        case BUS_ERROR_NOT_FOUND:
+                return EXIT_NOT_THERE;
+        case BUS_ERROR_NOT_PERMITTED:
+                return EXIT_NOT_PERMITTED;
+        default:
+                break;
+        }
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED) || sd_bus_error_has_name(e, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED))
+                return EXIT_NOT_PERMITTED;
+        /* A path that has no object is a session, grant or receipt that is not there. */
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT))
+                return EXIT_NOT_THERE;
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
+                return EXIT_NO_DAEMON;
+        return EXIT_FAILED;
+}
+
+int bus_failure(const sd_bus_error *e, int r, const char *format, ...) {
+        int code = error_code(e, r);
+        char before[256];
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(before, sizeof(before), format, ap);
+        va_end(ap);
+        if (code == EXIT_NO_DAEMON)
+                log_error("%s: errandd went away before it answered", before);
+        else if (sd_bus_error_is_set(e) && e->message)
+                log_lines(before, e->message);
+        else
+                log_error_errno(r, "%s: %m", before);
+        return code;
+}
+
+/* Says why the socket cannot be used. Three things that look alike and are not: nobody there, not allowed, no answer. */
+static int refuse_connection(const Paths *p, int r) {
+        switch (r) {
+        case -ENOENT:
+        case -ECONNREFUSED:
+                log_error("no errandd answers here: there is no service at %s; \"errand run --embedded\" starts one for a command", p->bus);
+                return EXIT_NO_DAEMON;
+        case -EACCES:
+        case -EPERM:
+                log_error_errno(r, "you may not use the errandd at %s: %m; nothing was started or changed", p->bus);
+                return EXIT_NOT_PERMITTED;
+        case -EBADE:
+                log_error("the socket %s is served by another account, so nothing was said to it", p->bus);
+                return EXIT_NOT_PERMITTED;
+        default:
+                log_error_errno(r, "Failed to connect to %s: %m", p->bus);
+                return EXIT_NO_DAEMON;
+        }
+}
+
+/* Until both sides know each other; sd_bus_call() would wait for it much longer. */
+static int await_ready(sd_bus *bus) {
+        usec_t deadline = now_monotonic() + HELLO_USEC, now;
+        int r;
+
+        while ((r = sd_bus_is_ready(bus)) == 0) {
+                r = sd_bus_process(bus, NULL);
+                if (r > 0)
+                        continue;
+                now = now_monotonic();
+                if (r < 0 || now >= deadline)
+                        return r < 0 ? r : -ETIMEDOUT;
+                r = sd_bus_wait(bus, deadline - now);
+                if (r < 0 && r != -EINTR)
+                        return r;
+        }
+        return r;
+}
+
+static int say_hello(Connection *c) {
+        _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = await_ready(c->bus);
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(c->bus, &m, NULL, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping");
+        if (r >= 0)
+                r = sd_bus_call(c->bus, m, HELLO_USEC, &e, NULL);
+        if (r >= 0)
+                return EXIT_OK;
+        if (r == -ETIMEDOUT || sd_bus_error_has_name(&e, SD_BUS_ERROR_TIMEOUT)) {
+                log_error("the errandd at %s took the connection and does not answer; it hangs, or it is stopped", c->place);
+                return EXIT_NO_DAEMON;
+        }
+        if (sd_bus_error_has_name(&e, SD_BUS_ERROR_ACCESS_DENIED) || r == -EPERM || r == -EACCES) {
+                log_error("you may not use the errandd at %s", c->place);
+                return EXIT_NOT_PERMITTED;
+        }
+        log_error_errno(r, "the errandd at %s closed the connection: %m", c->place);
+        return EXIT_NO_DAEMON;
+}
+
+static int speak(int socket, const Paths *p, Connection **ret) {
+        _cleanup_close_ int fd = socket;
+        _cleanup_(connection_freep) Connection *c = calloc(1, sizeof(Connection));
+        int r = -ENOMEM;
+
+        if (c && (c->place = strdup(p->bus)))
+                r = sd_bus_new(&c->bus);
+        if (r >= 0)
+                r = sd_bus_set_fd(c->bus, fd, fd);
+        if (r >= 0) {
+                TAKE_FD(fd);
+                r = sd_bus_negotiate_fds(c->bus, true);
+        }
+        if (r >= 0)
+                r = sd_bus_set_method_call_timeout(c->bus, UINT64_MAX);
+        if (r >= 0)
+                r = sd_bus_start(c->bus);
+        if (r < 0) {
+                log_error_errno(r, "Failed to speak to %s: %m", p->bus);
+                return EXIT_NO_DAEMON;
+        }
+        c->embedded = true;
+        r = say_hello(c);
+        if (r != EXIT_OK)
+                return r;
+        *ret = TAKE_PTR(c);
+        return EXIT_OK;
+}
+
+static bool may_start(const Request *q, ConnectFlags flags, const Paths *p) {
+        if (q->no_start)
+                return false;
+        return q->embedded || (flags & CONNECT_START) || ((flags & CONNECT_START_STATE) && embedded_has_state(p));
+}
+
+/* For now one's own errandd is the only one there is: the places of others are tried here, before the last one. */
+int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
+        _cleanup_(paths_freep) Paths *p = NULL;
+        bool started = false;
+        Fault f = {};
+        int fd = -EBADF, r;
+
+        if (paths_embedded(q->state_dir, q->config, &p, &f) < 0) {
+                log_error("%s", f.text ?: "errand's directories cannot be found");
+                fault_done(&f);
+                return EXIT_FAILED;
+        }
+        r = embedded_connect(p, &fd);
+        if (r >= 0 && q->config) {
+                safe_close(fd);
+                log_error("--config %s would have no effect: the errandd at %s runs already, with its own; end its sessions first, or use another "
+                          "--state-dir", q->config, p->bus);
+                return EXIT_FAILED;
+        }
+        if ((r == -ENOENT || r == -ECONNREFUSED) && may_start(q, flags, p)) {
+                if ((flags & CONNECT_START_SAYS) && !q->embedded)
+                        log_info("no errandd runs here, so this runs in embedded mode: with an errandd of its own, and without limits on memory, "
+                                 "processor and processes");
+                r = embedded_start(p, q, &fd);
+                if (r != EXIT_OK)
+                        return r;
+                started = true;
+        } else if (r < 0)
+                return refuse_connection(p, r);
+        r = speak(fd, p, ret);
+        if (r == EXIT_OK)
+                (*ret)->started = started;
+        return r;
+}
+
+static int call_valist(Connection *c, const char *path, const char *interface, const char *member, const char *doing, sd_bus_message **ret,
+                       const char *types, va_list ap) {
+        _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(c->bus, &m, NULL, path, interface, member);
+        if (r >= 0)
+                r = sd_bus_message_set_allow_interactive_authorization(m, true);
+        if (r >= 0 && types && *types)
+                r = sd_bus_message_appendv(m, types, ap);
+        if (r >= 0)
+                r = sd_bus_call(c->bus, m, UINT64_MAX, &e, ret);
+        return r < 0 ? bus_failure(&e, r, "%s", doing) : EXIT_OK;
+}
+
+int bus_call(Connection *c, const char *path, const char *interface, const char *member, const char *doing, sd_bus_message **ret,
+             const char *types, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = call_valist(c, path, interface, member, doing, ret, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int manager_call(Connection *c, const char *member, const char *doing, sd_bus_message **ret, const char *types, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = call_valist(c, BUS_ROOT, BUS_MANAGER_INTERFACE, member, doing, ret, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int check_id(const char *id) {
+        size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
+
+        if (n > 0 && n <= BUS_SESSION_ID_MAX && !id[n])
+                return EXIT_OK;
+        log_error("\"%.64s\" is no session's id: 1 to 28 of a-z and 0-9; errand threads list shows them", id);
+        return EXIT_NOT_THERE;
+}
+
+int session_call(Connection *c, const char *id, const char *member, const char *doing, sd_bus_message **ret, const char *types, ...) {
+        char before[128];
+        va_list ap;
+        int r;
+
+        r = check_id(id);
+        if (r != EXIT_OK)
+                return r;
+        (void) snprintf(before, sizeof(before), "session %s: %s", id, doing);
+        va_start(ap, types);
+        r = call_valist(c, bus_session_path(id).text, BUS_SESSION_INTERFACE, member, before, ret, types, ap);
+        va_end(ap);
+        return r;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What errandd tells of one session (Session.Describe), as far as this program acts on it. */
+
+#include "errand/connect.h"
+
+typedef struct Description {
+        char *state, *reason, *project, *provider, *model, *network, *backend, *command; /* never NULL after describe() */
+        char *allow; /* NULL: as configured */
+        int status;
+        uint32_t owner, payload;
+        uint64_t created, started, ended, refused;
+        bool interactive;
+        sd_bus_message *message; /* rewound: for JSON */
+} Description;
+
+void description_done(Description *d);
+int describe(Connection *c, const char *id, Description *ret); /* an ExitCode */
+
+/* Its command has ended, or never will begin. */
+bool description_ended(const Description *d);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "basic/log.h"
+#include "errand/connect.h"
+#include "errand/output.h"
+#include "errand/verbs.h"
+
+/* A descriptor of 0, 1, 2 that is closed would be taken by the next file opened, and a session would get that. */
+static int fill_standard_fds(void) {
+        for (;;) {
+                int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+                if (fd < 0)
+                        return -errno;
+                if (fd > STDERR_FILENO)
+                        return close(fd) < 0 ? -errno : 0;
+                if (fcntl(fd, F_SETFD, 0) < 0)
+                        return -errno;
+        }
+}
+
+/* Before anything is started for it. */
+static int check_ids(const Request *q) {
+        for (size_t i = 0; i < q->n_operands && i < verb_ids(q->verb); i++)
+                if (check_id(q->operands[i]) != EXIT_OK)
+                        return EXIT_NOT_THERE;
+        return EXIT_OK;
+}
+
+static int act(const Request *q) {
+        if (q->version)
+                puts("errand " ERRAND_VERSION);
+        else if (q->print_verbs)
+                return verbs_print_json(stdout) < 0 ? EXIT_FAILED : EXIT_OK;
+        else if (!q->verb)
+                verbs_print_help(stdout);
+        else if (q->help)
+                verb_print_help(q->verb, stdout);
+        else {
+                int r = check_ids(q);
+                return r == EXIT_OK ? q->verb->run(q) : r;
+        }
+        return EXIT_OK;
+}
+
+int main(int argc, char **argv) {
+        _cleanup_(request_done) Request q = {};
+        int code;
+
+        log_setup("errand", LOG_LEVEL_INFO);
+        if (fill_standard_fds() < 0)
+                return EXIT_NOT_SET_UP;
+        /* A reader of ours that goes away is an error like another: it must not take a session, or a terminal's mode, with it. */
+        (void) signal(SIGPIPE, SIG_IGN);
+        table_setup();
+
+        if (request_parse(argc, argv, &q) < 0)
+                return q.verb && q.verb->run == verb_run ? EXIT_NOT_SET_UP : EXIT_FAILED;
+        code = act(&q);
+        int flushed = output_flush();
+        return code == EXIT_OK ? flushed : code;
+}

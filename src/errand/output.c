@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errand/exit.h"
+#include "errand/output.h"
+
+static pid_t pager = 0;
+
+static const char *pager_command(void) {
+        const char *s = getenv("ERRAND_PAGER") ?: getenv("PAGER");
+
+        if (!s)
+                return "less || more || cat";
+        return *s && !streq(s, "cat") ? s : NULL;
+}
+
+void output_begin(const Request *q) {
+        const char *command = pager_command();
+        int ends[2];
+
+        if (q->no_pager || q->json || pager != 0 || !command || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+                return;
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return;
+        (void) fflush(stdout);
+        pager = fork();
+        if (pager == 0) {
+                (void) dup2(ends[0], STDIN_FILENO);
+                (void) signal(SIGPIPE, SIG_DFL);
+                /* F: no pager for what fits, R: colours, S: long lines are cut, X: what was read stays on the screen. */
+                (void) setenv("LESS", "FRSXMK", 0);
+                (void) execl("/bin/sh", "sh", "-c", command, (char *) NULL);
+                _exit(127);
+        }
+        if (pager > 0) {
+                (void) dup2(ends[1], STDOUT_FILENO);
+                (void) signal(SIGINT, SIG_IGN); /* it is the pager's */
+        } else
+                pager = 0;
+        safe_close(ends[0]);
+        safe_close(ends[1]);
+}
+
+void output_end(void) {
+        int null;
+
+        (void) fflush(stdout);
+        if (pager <= 0)
+                return;
+        null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null >= 0)
+                (void) dup2(null, STDOUT_FILENO); /* the pager sees the end */
+        safe_close(null);
+        while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
+                ;
+        pager = 0;
+}
+
+int output_flush(void) {
+        if (fflush(stdout) == 0 || errno == EPIPE)
+                return EXIT_OK;
+        log_error_errno(errno, "Failed to write to standard output: %m");
+        return EXIT_FAILED;
+}
+
+static bool on_terminal(void) {
+        return pager > 0 || isatty(STDOUT_FILENO);
+}
+
+unsigned output_width(void) {
+        struct winsize size;
+
+        if (!on_terminal() || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
+                if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
+                        return 0;
+        return size.ws_col;
+}
+
+bool output_colours(void) {
+        const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+        return on_terminal() && term && !streq(term, "dumb") && !(no && *no);
+}
+
+int output_table(const Request *q, const Table *t, const char *none) {
+        int r;
+
+        if (table_rows(t) == 0 && none) {
+                /* For people only: a program gets an empty output. */
+                if (isatty(STDOUT_FILENO))
+                        printf("%s\n", none);
+                return EXIT_OK;
+        }
+        output_begin(q);
+        r = table_print(t, stdout, output_width(), output_colours());
+        output_end();
+        if (r < 0 && errno != EPIPE) {
+                log_error_errno(r, "Failed to print the table: %m");
+                return EXIT_FAILED;
+        }
+        return EXIT_OK;
+}
+
+const char *time_text(usec_t realtime, char buffer[static TIME_TEXT_MAX]) {
+        time_t seconds = (time_t) (realtime / USEC_PER_SEC);
+        struct tm tm;
+
+        if (realtime == 0 || !localtime_r(&seconds, &tm) || strftime(buffer, TIME_TEXT_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+                buffer[0] = 0;
+        return buffer;
+}
+
+const char *bytes_text(uint64_t bytes, char buffer[static BYTES_TEXT_MAX]) {
+        static const char units[] = "KMGTPE";
+        uint64_t tenths;
+        size_t i = 0;
+
+        if (bytes < 1024) {
+                (void) snprintf(buffer, BYTES_TEXT_MAX, "%llu", (unsigned long long) bytes);
+                return buffer;
+        }
+        while (bytes >= 1024 * 1024) {
+                bytes /= 1024;
+                i++;
+        }
+        tenths = bytes * 10 / 1024;
+        (void) snprintf(buffer, BYTES_TEXT_MAX, "%llu.%llu%c", (unsigned long long) tenths / 10, (unsigned long long) tenths % 10, units[i]);
+        return buffer;
+}

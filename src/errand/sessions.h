@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Sessions and their records as people and programs read them. */
+
+#include "errand/connect.h"
+#include "errand/table.h"
+
+/* ListThreads, or with all false those that run or may. An ExitCode. */
+int sessions_list(const Request *q, bool all);
+
+/* Everything about one; with receipts > 0 its grants and that many of its newest provider calls, too. */
+int session_show(const Request *q, unsigned receipts);
+
+typedef struct SessionLine {
+        const char *id, *path, *state, *project;
+        uint64_t created;
+} SessionLine;
+
+/* Calls `each` for every session, the oldest first, until it returns another code than EXIT_OK. */
+int sessions_each(Connection *c, bool all, int (*each)(const SessionLine *s, void *userdata), void *userdata);
+
+TableColour state_colour(const char *state);

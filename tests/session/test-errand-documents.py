@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Whatever tells of the command's verbs, options and configuration a second time says the same as their tables."""
+
+import json
+import re
+import subprocess
+
+from errand_test import case, program, run, source
+
+COMPLETION = source("shell-completions", "bash", "errand")
+
+
+def table():
+    return json.loads(subprocess.run([program("errand"), "--print-verbs"], check=True, capture_output=True).stdout)
+
+
+def text(*parts):
+    with open(source(*parts), encoding="utf-8") as f:
+        return f.read()
+
+
+@case("D T: errand(1) names every verb and every option, with its operands, and no other")
+def _(t):
+    page = text("man", "errand.1")
+    described = set(re.findall(r"^\.It Cm ((?:session |threads |config )?[a-z]+)", page, re.M))
+    t.equal(described, {v["verb"] for v in table()}, "the verbs of the page")
+    options = {(o["name"], o["brief"], o["value"]) for v in table() for o in v["options"]}
+    items = {}
+    for line in re.findall(r"^\.It (.*Fl Fl .*)$", page, re.M):
+        words = line.split(" , ") if " , " in line else [line]
+        brief = None
+        for word in words:
+            if match := re.fullmatch(r"Fl ([a-zA-Z])", word):
+                brief = "-" + match[1]
+            else:
+                match = re.fullmatch(r"Fl Fl ([a-z-]+)(?: Ar (\S+))?", word)
+                t.check(match, f"not understood: {word}")
+                items["--" + match[1]] = (brief, match[2])
+    t.equal({(name, *rest) for name, rest in items.items()}, options, "the options of the page")
+
+
+@case("D T: bash completes the verbs and options of the table, and no other")
+def _(t):
+    listed = dict(re.findall(r'^ +\[([a-z-]+)\]="([^"]*)"$', text("shell-completions", "bash", "errand"), re.M))
+    t.equal({verb: options.split() for verb, options in listed.items()},
+            {v["verb"].replace(" ", "-"): [o["name"] for o in v["options"]] for v in table()}, "what is completed")
+
+
+@case("D T: options that want a value have one to be completed, or are known to have none")
+def _(t):
+    known = re.search(r"_errand_value\(\) \{(.*?)\n\}", text("shell-completions", "bash", "errand"), re.S)[1]
+    named = set(" | ".join(re.findall(r"^ +(-[a-zA-Z| -]*)\)", known, re.M)).split(" | "))
+    wanted = {name for v in table() for o in v["options"] if o["value"] for name in (o["name"], o["brief"]) if name}
+    t.equal(named, wanted, "options with values")
+
+
+@case("T: completion of a line, word by word")
+def _(t):
+    def complete(*words):
+        script = ('compopt() { :; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _errand; '
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        done = subprocess.run(["bash", "-c", script, "bash", COMPLETION, *words], check=True, capture_output=True, text=True)
+        t.equal(done.stderr, "", "standard error")
+        return done.stdout.split()
+    rows = [(("errand", "se"), ["session"]), (("errand", "session", "st"), ["start", "stop"]), (("errand", "threads", ""), ["list", "rm", "show"]),
+            (("errand", "run", "--proj"), ["--project"]), (("errand", "run", "--network", "n"), ["none"]),
+            (("errand", "grant", "x", "h.example", "al"), ["always"]), (("errand", "session", "list", "--js"), ["--json"]),
+            (("errand", "session", "kill", "-s", "SIGKI"), ["SIGKILL"]), (("errand", "session", "stop", "--json"), [])]
+    t.each(rows, lambda row: t.equal(sorted(complete(*row[0])), row[1], "completions"))
+
+
+@case("D T: errand.json(5) has every key of the schema, with its words and its default, and no other")
+def _(t):
+    schema = json.loads(text("data", "errand.schema.json"))
+    keys = {}
+
+    def walk(properties, prefix):
+        for name, value in properties.items():
+            if name == "$schema":
+                continue
+            keys[prefix + name] = value
+            walk(value.get("properties", {}), f"{prefix}{name}.")
+            inner = value.get("additionalProperties")
+            if isinstance(inner, dict):
+                walk(inner.get("properties", {}), f"{prefix}{name}.ID.")
+    walk(schema["properties"], "")
+    page = text("man", "errand.json.5").split(".Ss Keys")[1].split(".Sh EXAMPLES")[0]
+    items = {}
+    for item in page.split("\n.It Ic ")[1:]:
+        name, _, rest = item.partition("\n")
+        items[name] = " ".join(rest.split())
+    t.equal(list(items), list(keys), "the keys of the page")
+
+    def check(name):
+        t.contains(items[name].replace("\\&", ""), keys[name]["description"], "what is said")
+        default = keys[name].get("default")
+        if isinstance(default, (str, bool, int)):
+            t.contains(items[name], f".Li {default if isinstance(default, str) else json.dumps(default)} .", "the default")
+    t.each(list(keys), check)
+
+
+@case("T: every verb has a help that names its options, and ends with 0")
+def _(t):
+    def check(verb):
+        done = subprocess.run([program("errand"), *verb["verb"].split(), "--help"], capture_output=True, text=True)
+        t.equal((done.returncode, done.stderr), (0, ""), verb["verb"])
+        for option in verb["options"]:
+            t.contains(done.stdout, option["name"], verb["verb"])
+        for line in done.stdout.splitlines():
+            t.check(len(line) <= 120, f"a line of {len(line)} columns")
+    t.each(table(), check)
+
+
+run()

@@ -1,0 +1,386 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The command line against a real errandd --embedded: pipes, terminals, exit codes, grants, lists."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+
+from errand_command import Errand
+from errand_test import case, run
+
+DETACHED, LOST, NOT_SET_UP = 122, 123, 125
+
+
+@case("C206 T: run gives the command's exit code, 128 + signal, and 125 to 127 as env(1) does")
+def _(t):
+    errand = Errand(t)
+    rows = [(["true"], 0), (["sh", "-c", "exit 13"], 13), (["sh", "-c", "kill -9 $$"], 137), (["sh", "-c", "kill -TERM $$"], 143),
+            (["no-such-program"], 127), (["/etc/passwd"], 126)]
+    t.each(rows, lambda row: t.equal(errand.run("run", "--", *row[0])[0], row[1], "the exit code"))
+    code, _, error = errand.run("run", "--", "no-such-program")
+    t.contains(error, "no-such-program", "what is said")
+    t.each([("--no-such-option",), ("--project", "/nonexistent", "true"), ("--id", "Not-An-Id", "true"), ("--allow", "a b", "true"),
+            ("--env", "novalue", "true"), ("--provider", "nosuch", "true"), ("-t", "-T", "true")],
+           lambda row: t.equal(errand.run("run", *row)[0], NOT_SET_UP, "the exit code"))
+
+
+@case("T: without a daemon run says in one line that it has its own, with --embedded nothing, and then uses the one there is")
+def _(t):
+    errand = Errand(t)
+    code, out, error = errand.run("run", "echo", "hello")
+    t.equal((code, out), (0, "hello\n"), "code and output")
+    t.equal(error.count("\n"), 1, "lines")
+    t.contains(error, "embedded mode")
+    pid = errand.daemon_pid()
+    t.check(pid, "errandd has gone at once")
+    t.equal(errand.run("run", "true"), (0, "", ""), "the second run")
+    t.equal(errand.daemon_pid(), pid, "errandd")
+    errand.end_daemon()
+    t.equal(errand.run("run", "--embedded", "true"), (0, "", ""), "--embedded")
+
+
+@case("T: pipes pass every byte, both ways and apart, and end when the command does")
+def _(t):
+    errand = Errand(t)
+    data = os.urandom(3 << 20)
+    process = errand.start("run", "sh", "-c", "cat; echo done >&2")
+    out, error = process.communicate(data)
+    t.check(out == data, f"{len(out)} bytes came back of {len(data)}, or others")
+    t.contains(error.decode(), "done\n")
+    t.lacks(errand.good("run", "sh", "-c", "echo out; echo err >&2"), "err", "stdout")
+    t.equal(errand.good("run", "wc", "-c", input=b""), "0\n", "an empty input")
+    t.equal(errand.run("run", "cat", stdin=subprocess.DEVNULL)[:2], (0, ""), "no input")
+    with open(t.path("file"), "wb") as f:
+        t.equal(errand.run("run", "echo", "into a file", stdout=f)[0], 0)
+    with open(t.path("file"), "rb") as f:
+        t.equal(f.read(), b"into a file\n", "the file")
+
+
+@case("C206 T: a reader that goes away is the command's business: a broken pipe there, not a broken session")
+def _(t):
+    errand = Errand(t)
+    process = errand.start("run", "--id", "head", "sh", "-c", "trap '' PIPE; echo first; read x; echo second; echo third >&2; exit 21")
+    t.equal(process.stdout.readline(), b"first\n", "the first line")
+    process.stdout.close()
+    process.stdin.write(b"\n")
+    process.stdin.close()
+    t.equal(process.wait(), 21, "the exit code")
+    t.contains(process.stderr.read().decode(), "third", "standard error")
+
+
+@case("T: sockets as input and output are joined by pipes, since a session is given none")
+def _(t):
+    errand = Errand(t)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        process = errand.start("run", "sh", "-c", "ls -l /proc/self/fd/ >&2; tr a-z A-Z", stdin=theirs, stdout=theirs)
+        theirs.close()
+        ours.sendall(b"through a socket")
+        ours.shutdown(socket.SHUT_WR)
+        received = b""
+        while data := ours.recv(4096):
+            received += data
+        t.equal(received, b"THROUGH A SOCKET", "what came back")
+        t.equal(process.wait(), 0, "the exit code")
+        t.lacks(process.stderr.read().decode(), "socket:", "the session's descriptors")
+
+
+@case("C046 T: signals to a run without a terminal are the command's")
+def _(t):
+    errand = Errand(t)
+
+    def check(name):
+        process = errand.start("run", "sh", "-c", f"trap 'echo got; exit 7' {name}; echo ready; while :; do sleep 0.05; done")
+        t.equal(process.stdout.readline(), b"ready\n", "the first line")
+        process.send_signal(getattr(signal, "SIG" + name))
+        t.equal((process.wait(), process.stdout.read()), (7, b"got\n"), name)
+    t.each(["TERM", "INT", "HUP", "USR1", "QUIT"], check)
+
+
+@case("C054 T: a terminal: size, resize, Ctrl-C and Ctrl-Z for the program, the exit code, and the terminal as it was")
+def _(t):
+    errand = Errand(t)
+    terminal = errand.terminal("run", "--embedded", "bash", "--norc", rows=33, columns=111)
+    terminal.until("Ctrl-] d leaves it running")
+    terminal.until("$ ")
+    t.check(terminal.is_raw(), "the terminal is not raw")
+    terminal.type("stty size; tty\r")
+    t.contains(terminal.until("/dev/pts/0"), "33 111")
+    terminal.resize(44, 99)
+    terminal.type("until [ \"$(stty size)\" = '44 99' ]; do sleep 0.05; done; echo resi''zed\r")
+    terminal.until("resized")
+    terminal.type("sh -c 'echo be\"\"gun; exec cat'\r")
+    terminal.until("begun")
+    terminal.type("\x1a")
+    terminal.until("Stopped")
+    terminal.until("$ ")
+    terminal.type("fg\r")
+    terminal.until("exec cat'\r\n")
+    terminal.type("for cat\r")
+    terminal.until("for cat\r\nfor cat\r\n")
+    terminal.type("\x03")
+    terminal.until("$ ")
+    terminal.type("echo status-$?\r")
+    terminal.until("status-130")
+    terminal.type("exit 9\r")
+    t.equal(terminal.end(), 9, "the exit code")
+    t.check(terminal.is_restored(), "the terminal is not as it was")
+
+
+@case("C206 T: Ctrl-] d detaches with a code of its own; attach returns to the session, and gives its status, also after the end")
+def _(t):
+    errand = Errand(t)
+    terminal = errand.terminal("run", "--embedded", "--id", "long", "sh", "-c", "stty -echo; echo begin; read a; echo \"said $a\"; read b; exit 42")
+    terminal.until("begin")
+    terminal.type("\x1dd")
+    t.equal(terminal.end(), DETACHED, "the code")
+    t.contains(terminal.text, "errand session attach long")
+    t.check(terminal.is_restored(), "the terminal is not as it was")
+    t.equal(errand.state_of("long"), "running", "the state")
+
+    again = errand.terminal("session", "attach", "long")
+    other = errand.terminal("session", "attach", "long")
+    again.until("begin")
+    other.until("begin")
+    again.type("hello\r")
+    again.until("said hello")
+    other.until("said hello")
+    again.type("\x1d\x1d")  # one Ctrl-] for the program
+    again.type("\r")
+    t.equal((again.end(), other.end()), (42, 42), "the codes")
+    t.equal(errand.run("session", "attach", "long")[0], 42, "the code after the end")
+    t.equal(errand.json("session", "show", "long")["exitStatus"], 42, "the status")
+
+
+@case("C206 T: a client that is killed, hung up or ended by a signal leaves the session running and the terminal as it was")
+def _(t):
+    errand = Errand(t)
+    for name, number, code in (("KILL", signal.SIGKILL, -9), ("HUP", signal.SIGHUP, DETACHED), ("TERM", signal.SIGTERM, DETACHED)):
+        session = "left" + name.lower()
+        starter = errand.terminal("run", "--embedded", "--id", session, "sh", "-c", "printf '\\033[?1049h\\033[?25l'; echo begin; read a; exit 3")
+        starter.until("begin")
+        starter.type("\x1dd")
+        t.equal(starter.end(), DETACHED, "the code")
+        t.contains(starter.text, "\x1b[?25h\x1b[?1049l", "what is undone")
+
+        client = errand.terminal("session", "attach", session)
+        client.until("begin")
+        client.process.send_signal(number)
+        t.equal(client.end(), code, f"the code after SIG{name}")
+        if number != signal.SIGKILL:  # which nobody can catch
+            t.check(client.is_restored(), f"the terminal is not as it was after SIG{name}")
+        t.equal(errand.state_of(session), "running", f"the state after SIG{name}")
+    gone = errand.terminal("session", "attach", "leftkill")
+    gone.until("begin")
+    gone.hang_up()
+    gone.process.wait(20)
+    t.equal(errand.state_of("leftkill"), "running", "the state after the terminal went away")
+    t.equal(errand.run("session", "stop", "leftkill", "lefthup", "leftterm")[0], 0, "the code of stop")
+
+
+@case("C206 T: an output that nobody reads any more detaches")
+def _(t):
+    errand = Errand(t)
+    starter = errand.terminal("run", "--embedded", "--id", "endless", "sh", "-c", "while :; do echo line; sleep 0.05; done")
+    starter.until("line")
+    starter.type("\x1dd")
+    t.equal(starter.end(), DETACHED, "the code")
+    client = errand.start("session", "attach", "endless", stdin=subprocess.DEVNULL)
+    t.contains(client.stdout.readline().decode(), "line")
+    client.stdout.close()
+    t.equal(client.wait(), DETACHED, "the code")
+    t.equal(errand.state_of("endless"), "running", "the state")
+    errand.good("session", "kill", "-s", "KILL", "endless")
+    errand.await_state("endless", "stopped")
+
+
+@case("C200 C206 T: with errandd its sessions end, and the client says that they are lost")
+def _(t):
+    errand = Errand(t)
+    process = errand.start("run", "--embedded", "sh", "-c", "echo ready; sleep 1000")
+    t.equal(process.stdout.readline(), b"ready\n", "the first line")
+    os.kill(errand.daemon_pid(), signal.SIGKILL)
+    t.equal(process.wait(), LOST, "the code")
+    t.contains(process.stderr.read().decode(), "errandd went away")
+    t.equal(process.stdout.read(), b"", "the rest")
+    t.equal(errand.run("run", "--embedded", "-q", "true")[0], 0, "the next run")
+
+
+@case("T: create, start, logs, stop, kill, threads: a session's life from separate commands")
+def _(t):
+    errand = Errand(t)
+    name = errand.good("session", "create", "--embedded", "--", "sh", "-c", "echo begin; sleep 1000").strip()
+    t.matches(name, "^[a-z0-9]{1,28}$", "the id")
+    t.equal(errand.state_of(name), "created", "the state")
+    t.equal(errand.run("session", "attach", name)[0], NOT_SET_UP, "attach before the start")
+    errand.good("session", "start", name)
+    follow = errand.start("session", "logs", "-f", name)
+    t.equal(follow.stdout.readline(), b"begin\n", "the transcript")
+    t.equal([s["id"] for s in errand.json("session", "list")], [name], "the list")
+    code, _, error = errand.run("session", "attach", name)
+    t.equal(code, NOT_SET_UP, "attach without a terminal")
+    t.contains(error, "logs --follow")
+    t.equal(errand.run("session", "start", name)[0], 1, "a second start")
+    t.equal(errand.run("threads", "rm", name)[0], 1, "rm of what runs")
+    errand.good("session", "stop", name)
+    t.equal(follow.wait(), 0, "the code of logs")
+    t.equal(errand.json("session", "list"), [], "the list")
+    t.equal([s["state"] for s in errand.json("session", "list", "--all")], ["stopped"], "all states")
+    shown = errand.json("threads", "show", name)
+    t.equal((shown["session"]["exitStatus"], shown["grants"], shown["receipts"]), (143, [], []), "the record")
+    errand.good("threads", "rm", name)
+    t.equal(errand.run("session", "show", name)[0], 3, "the code for what is gone")
+    t.equal(errand.good("run", "--rm", "--id", "brief", "echo", "x"), "x\n", "a run with --rm")
+    t.equal(errand.json("threads", "list"), [], "the records")
+
+
+@case("S129 T: a refused host is told once, with the command that grants it; a name that is none without one; --quiet tells nothing")
+def _(t):
+    errand = Errand(t)
+    script = 'for i in 1 2 3; do curl -s -o /dev/null "https://$1/"; done; exit 4'
+    code, _, error = errand.run("run", "--embedded", "--id", "s1", "--allow", "a.example", "sh", "-c", script, "sh", "b.example")
+    t.equal(code, 4, "the code")
+    t.equal(error.count("errand grant s1 b.example"), 1, "how often it is told")
+    t.contains(error, "refused: b.example, port 443")
+    code, _, error = errand.run("run", "-q", "--allow", "a.example", "sh", "-c", script, "sh", "b.example")
+    t.equal((code, error), (4, ""), "with --quiet")
+
+
+@case("T: grant, grants and revoke, from a second process while the session runs")
+def _(t):
+    errand = Errand(t)
+    errand.start("run", "--embedded", "--id", "s1", "--allow", "a.example", "sleep", "1000")
+    errand.await_state("s1", "running")
+    t.contains(errand.good("grant", "s1", "API.Example.com"), "grant 1")
+    t.contains(errand.good("grant", "s1", "*.example.net", "10m"), "for 10m")
+    t.equal(errand.json("grant", "s1", "b.example", "always")["number"], 3, "the number")
+    t.equal([(g["host"], g["duration"]) for g in errand.json("grants", "s1")],
+            [("api.example.com", "once"), ("*.example.net", "10m"), ("b.example", "always")], "the grants")
+    t.equal(list(errand.json("grants")), ["s1"], "every session's grants")
+    table = errand.good("grants")
+    t.matches(table.splitlines()[0], r"^SESSION +N +HOST +DURATION +EXPIRES +BY$", "the titles")
+    t.lacks(table, "\x1b", "the table")
+    errand.good("revoke", "s1", "2")
+    t.contains(errand.good("revoke", "s1", "API.example.com"), "grant 1")
+    t.equal([g["host"] for g in errand.json("grants", "s1")], ["b.example"], "what is left")
+    t.equal(errand.run("revoke", "s1", "2")[0], 3, "what is not there")
+    t.equal(errand.run("grant", "nosuch", "b.example")[0], 3, "no session")
+    t.each([("s1", "https://b.example"), ("s1", "b.example", "soon"), ("s1", "*"), ("s1", "b.example", "31d")],
+           lambda row: t.equal(errand.run("grant", *row)[0], 1, "the code"))
+    errand.good("session", "stop", "s1")
+
+
+@case("C199: what looks like an option, a path or a command is no session, and nothing is started for it")
+def _(t):
+    errand = Errand(t)
+    for verb in (["session", "show"], ["session", "stop"], ["grants"], ["receipts"], ["threads", "rm"], ["session", "attach"]):
+        def check(name, verb=verb):
+            code, _, error = errand.run(*verb, "--", name)
+            t.equal(code, 3, "the code")
+            t.contains(error, "is no session's id")
+            t.lacks(error, "\x1b", "what is said")
+        t.each(["--privileged", "-v/:/h", "x;id", "$(id)", "../../x", "x" * 5000, "", "a\nb", "\x1b[2J"], check)
+    t.equal(errand.run("run", "--embedded", "--", "--privileged")[0], 127, "a command that looks like an option")
+    t.check(not os.path.exists(t.path("h")), "something was made")
+
+
+@case("C201: nobody there, not permitted and no answer are three things; nothing is started, nothing removed")
+def _(t):
+    errand = Errand(t)
+    code, _, error = errand.run("session", "list")
+    t.equal(code, 5, "the code when nobody is there")
+    t.contains(error, "no errandd answers here")
+    t.check(not os.path.exists(errand.state), "a state directory was made")
+
+    errand.good("run", "--embedded", "-q", "true")
+    bus = os.path.join(errand.state, ".run", "bus")
+    before = os.stat(bus)
+    # Root is stopped by no mode.
+    other = {"user": 65533, "group": 65533, "extra_groups": []} if os.getuid() == 0 else {}
+    if not other:
+        os.chmod(bus, 0)
+    code, _, error = errand.run("session", "list", cwd="/", **other)
+    t.equal(code, 4, "the code when it is not permitted")
+    t.contains(error, "you may not use the errandd at")
+    code, _, error = errand.run("run", "--embedded", "true", cwd="/", **other)
+    t.equal(code, NOT_SET_UP, "the code of run")
+    t.equal(os.stat(bus).st_ino, before.st_ino, "the socket")
+    errand.end_daemon()
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.bind(bus)
+        silent.listen()
+        code, _, error = errand.run("session", "list")
+        t.equal(code, 5, "the code when nobody answers")
+        t.contains(error, "does not answer")
+        t.check(os.path.exists(bus), "the socket was removed")
+
+
+@case("T: two runs that start at one time share one errandd; two that bring configurations are told apart")
+def _(t):
+    errand = Errand(t)
+    runs = [errand.start("run", "--embedded", "-q", "sh", "-c", "echo $$; exit 5") for _ in range(6)]
+    t.equal([r.wait() for r in runs], [5] * 6, "the codes")
+    t.equal(errand.daemon_log().count("sandbox backend: bailey"), 1, "daemons")
+    with open(t.path("errand.json"), "w", encoding="utf-8") as f:
+        f.write("{}")
+    code, _, error = errand.run("run", "--config", t.path("errand.json"), "true")
+    t.equal(code, NOT_SET_UP, "the code")
+    t.contains(error, "would have no effect")
+
+
+@case("T: a configuration with three mistakes gives three messages, from run and from config check")
+def _(t):
+    errand = Errand(t)
+    path = t.path("errand.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"sandbx": {}, "sandbox": {"memory": "lots", "egressPorts": [0]}}, f)
+    for arguments, expected in ((["config", "check", path], 2), (["run", "--embedded", "--config", path, "true"], NOT_SET_UP),
+                                (["report", "--embedded", "--config", path], 2)):
+        code, _, error = errand.run(*arguments)
+        t.equal(code, expected, "the code")
+        for part in ("sandbx", "sandbox.memory", "sandbox.egressPorts"):
+            t.contains(error, part)
+    checked = json.loads(errand.run("config", "check", path, "--json")[1])
+    t.equal((checked["accepted"], len(checked["problems"])), (False, 3), "the JSON")
+    t.equal(errand.run("config", "check", t.path("nosuch"))[0], 3, "a file that is not there")
+
+
+@case("T: receipts and the report, for people and for programs")
+def _(t):
+    errand = Errand(t)
+    t.equal(errand.json("report", "--embedded")["backend"], "bailey", "the backend")
+    report = errand.good("report")
+    t.contains(report, "sandbox backend: bailey\n")
+    t.matches(report, r"\d+ guarantee\(s\) cannot be enforced on this host:\n")
+    t.equal(errand.json("receipts"), [], "the receipts")
+    t.equal(errand.good("receipts"), "", "nothing to list for a program")
+    t.each([("--limit", "0"), ("--since", "yesterday"), ("--outcome", "nosuch")],
+           lambda row: t.equal(errand.run("receipts", *row)[0], 1, "the code"))
+    follow = errand.start("receipts", "-f")
+    follow.stdout.close()
+    t.equal(follow.wait(), 0, "the code when nobody reads")
+
+
+@case("T: a terminal gets colours and words for an empty list, a pipe neither; NO_COLOR is heeded")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "true")
+    terminal = errand.terminal("threads", "list", "--no-pager")
+    t.equal(terminal.end(), 0, "the code")
+    t.contains(terminal.text, "\x1b[2mstopped\x1b[0m")
+    errand.environment["NO_COLOR"] = "1"
+    terminal = errand.terminal("threads", "list", "--no-pager")
+    t.equal(terminal.end(), 0, "the code")
+    t.lacks(terminal.text, "\x1b[2m", "the table")
+    terminal = errand.terminal("grants", "--no-pager")
+    t.equal(terminal.end(), 0, "the code")
+    t.contains(terminal.text, "No grants.")
+    t.equal(errand.good("grants"), "", "the output into a pipe")
+
+
+if __name__ == "__main__":
+    run()
