@@ -175,10 +175,28 @@ static bool may_start(const Request *q, ConnectFlags flags, const Paths *p) {
         return q->embedded || (flags & CONNECT_START) || ((flags & CONNECT_START_STATE) && embedded_has_state(p));
 }
 
+/* An errandd that runs has its configuration and its account: what was asked for must be what it has. */
+static bool same_options(const Request *q, const Paths *p, int socket) {
+        const char *option = NULL, *value = NULL;
+
+        if (q->config && !embedded_was_given(socket, "--config", p->config)) {
+                option = "--config";
+                value = q->config;
+        } else if (q->user && !embedded_was_given(socket, "--user", q->user)) {
+                option = "--user";
+                value = q->user;
+        }
+        if (option)
+                log_error("%s %s would have no effect: the errandd at %s runs already, without it; end its sessions first, or use another "
+                          "--state-dir", option, value, p->bus);
+        return !option;
+}
+
 /* For now one's own errandd is the only one there is: the places of others are tried here, before the last one. */
 int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
         _cleanup_(paths_freep) Paths *p = NULL;
-        bool started = false;
+        _cleanup_(connection_freep) Connection *c = NULL;
+        bool reload;
         Fault f = {};
         int fd = -EBADF, r;
 
@@ -188,12 +206,11 @@ int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
                 return EXIT_FAILED;
         }
         r = embedded_connect(p, &fd);
-        if (r >= 0 && q->config) {
+        if (r >= 0 && !same_options(q, p, fd)) {
                 safe_close(fd);
-                log_error("--config %s would have no effect: the errandd at %s runs already, with its own; end its sessions first, or use another "
-                          "--state-dir", q->config, p->bus);
                 return EXIT_FAILED;
         }
+        reload = r >= 0 && q->config;
         if ((r == -ENOENT || r == -ECONNREFUSED) && may_start(q, flags, p)) {
                 if ((flags & CONNECT_START_SAYS) && !q->embedded)
                         log_info("no errandd runs here, so this runs in embedded mode: with an errandd of its own, and without limits on memory, "
@@ -201,13 +218,15 @@ int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
                 r = embedded_start(p, q, &fd);
                 if (r != EXIT_OK)
                         return r;
-                started = true;
         } else if (r < 0)
                 return refuse_connection(p, r);
-        r = speak(fd, p, ret);
-        if (r == EXIT_OK)
-                (*ret)->started = started;
-        return r;
+        r = speak(fd, p, &c);
+        if (r == EXIT_OK && reload) /* the file may have changed since */
+                r = manager_call(c, "Reload", "the configuration is refused", NULL, NULL);
+        if (r != EXIT_OK)
+                return r;
+        *ret = TAKE_PTR(c);
+        return EXIT_OK;
 }
 
 static int call_valist(Connection *c, const char *path, const char *interface, const char *member, const char *doing, sd_bus_message **ret,

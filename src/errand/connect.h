@@ -12,7 +12,6 @@ typedef struct Connection {
         sd_bus *bus;
         char *place;   /* for people: the path of the socket */
         bool embedded; /* one's own errandd, on its private socket */
-        bool started;  /* by this program */
 } Connection;
 
 Connection *connection_free(Connection *c);

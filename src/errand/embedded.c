@@ -11,6 +11,7 @@
 
 #include "basic/clock.h"
 #include "basic/fd.h"
+#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errand/embedded.h"
@@ -21,6 +22,7 @@
 #define OTHER_POLL_MSEC 50
 #define POLL_MSEC 20
 #define WORDS_MAX (64U * 1024U) /* every problem of a configuration */
+#define CMDLINE_MAX (64U * 1024U)
 #define ERRANDD_OTHER_SERVES 4 /* errandd's exit codes */
 
 int embedded_connect(const Paths *p, int *ret) {
@@ -44,6 +46,27 @@ int embedded_connect(const Paths *p, int *ret) {
                 return -EBADE;
         *ret = TAKE_FD(fd);
         return 0;
+}
+
+bool embedded_was_given(int socket, const char *name, const char *value) {
+        _cleanup_free_ char *words = NULL;
+        struct ucred peer = {};
+        socklen_t length = sizeof(peer);
+        char path[64];
+        size_t size;
+
+        if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0)
+                return false;
+        (void) snprintf(path, sizeof(path), "/proc/%d/cmdline", peer.pid);
+        if (read_file_full(path, CMDLINE_MAX, &words, &size) < 0)
+                return false;
+        for (const char *w = words; w < words + size; w += strlen(w) + 1) {
+                const char *next = w + strlen(w) + 1;
+
+                if (streq(w, name))
+                        return next < words + size && streq(next, value);
+        }
+        return false;
 }
 
 bool embedded_has_state(const Paths *p) {
@@ -208,7 +231,7 @@ int embedded_start(const Paths *p, const Request *q, int *ret) {
                 return EXIT_NO_DAEMON;
         }
         n = add_option(argv, n, "--state-dir", q->state_dir);
-        n = add_option(argv, n, "--config", q->config);
+        n = add_option(argv, n, "--config", q->config ? p->config : NULL); /* absolute, for embedded_was_given() */
         (void) add_option(argv, n, "--user", q->user);
         r = start_once(p, program, (char *const *) argv, ret);
         if (r == ERRANDD_OTHER_SERVES) /* two were started at one time, or the last one is ending */

@@ -10,6 +10,9 @@
  * may not be used; -EBADE: it is served by another account, so nothing was said to it. */
 int embedded_connect(const Paths *p, int *ret);
 
+/* Whether the errandd behind that socket was started with that option and value. */
+bool embedded_was_given(int socket, const char *name, const char *value);
+
 /* Whether an embedded errandd has left records. */
 bool embedded_has_state(const Paths *p);
 

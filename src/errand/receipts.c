@@ -205,9 +205,18 @@ static void free_pages(Page *pages, size_t n) {
         free(pages);
 }
 
+/* The last one is never left out: it would take the gap before it along. */
 static const TableColumn columns[] = {
-        {"ENDED"}, {"SESSION"}, {"PROVIDER"}, {"HOST", .least = 16}, {"CALL", .least = 20}, {"STATUS", .right = true},
-        {"TIME", .right = true}, {"UP", .right = true}, {"DOWN", .right = true}, {"OUTCOME"},
+        {"ENDED"},
+        {"SESSION"},
+        {"PROVIDER", .least = 8},
+        {"HOST", .least = 9, .optional = true},
+        {"CALL", .least = 12},
+        {"STATUS", .right = true},
+        {"TIME", .right = true, .optional = true},
+        {"UP", .right = true, .optional = true},
+        {"DOWN", .right = true, .optional = true},
+        {"OUTCOME"},
 };
 
 static TableColour outcome_colour(const char *outcome) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <langinfo.h>
+#include <limits.h>
 #include <locale.h>
 #include <stdarg.h>
 #include <wchar.h>
@@ -180,26 +181,44 @@ size_t table_rows(const Table *t) {
         return t->n_cells / t->n_columns;
 }
 
+#define LEFT_OUT UINT_MAX
+
+/* Of all columns that are shown, each cut as far as it may be when `cut`. */
+static unsigned sum_widths(const Table *t, const unsigned widths[static TABLE_COLUMNS_MAX], bool cut) {
+        unsigned sum = 0;
+
+        for (size_t c = 0; c < t->n_columns; c++)
+                if (widths[c] != LEFT_OUT)
+                        sum += (sum > 0 ? GAP : 0) + (cut && t->columns[c].least > 0 ? MIN(widths[c], t->columns[c].least) : widths[c]);
+        return sum;
+}
+
+static void leave_out(const Table *t, unsigned width, unsigned widths[static TABLE_COLUMNS_MAX]) {
+        for (size_t c = t->n_columns; c-- > 0 && sum_widths(t, widths, true) > width;)
+                if (t->columns[c].optional)
+                        widths[c] = LEFT_OUT;
+}
+
 /* As wide as the widest cell; what is too much for the terminal is taken from the widest of those that may be cut. */
 static void settle_widths(const Table *t, unsigned width, unsigned widths[static TABLE_COLUMNS_MAX]) {
-        unsigned sum = (unsigned) (t->n_columns - 1) * GAP;
-
         for (size_t c = 0; c < t->n_columns; c++) {
                 widths[c] = text_width(t->columns[c].title);
                 for (size_t i = c; i < t->n_cells; i += t->n_columns)
                         widths[c] = MAX(widths[c], t->cells[i].width);
-                sum += widths[c];
         }
-        while (width > 0 && sum > width) {
+        if (width == 0)
+                return;
+        leave_out(t, width, widths);
+        for (unsigned sum = sum_widths(t, widths, false); sum > width; sum--) {
                 size_t widest = SIZE_MAX;
 
                 for (size_t c = 0; c < t->n_columns; c++)
-                        if (t->columns[c].least > 0 && widths[c] > t->columns[c].least && (widest == SIZE_MAX || widths[c] > widths[widest]))
+                        if (widths[c] != LEFT_OUT && t->columns[c].least > 0 && widths[c] > t->columns[c].least &&
+                            (widest == SIZE_MAX || widths[c] > widths[widest]))
                                 widest = c;
                 if (widest == SIZE_MAX)
                         return;
                 widths[widest]--;
-                sum--;
         }
 }
 
@@ -238,14 +257,16 @@ static int print(const Table *t, FILE *f, unsigned width, bool colours, bool tit
         for (size_t c = 0; titles && c < t->n_columns; c++) {
                 Cell cell = {.text = (char *) t->columns[c].title, .width = text_width(t->columns[c].title), .colour = COLOUR_DIM};
 
-                print_cell(&cell, t->columns + c, widths[c], c + 1 == t->n_columns, colours, f);
+                if (widths[c] != LEFT_OUT)
+                        print_cell(&cell, t->columns + c, widths[c], c + 1 == t->n_columns, colours, f);
         }
         if (titles)
                 fputc('\n', f);
         for (size_t i = 0; i < t->n_cells; i++) {
                 size_t c = i % t->n_columns;
 
-                print_cell(t->cells + i, t->columns + c, widths[c], c + 1 == t->n_columns, colours, f);
+                if (widths[c] != LEFT_OUT)
+                        print_cell(t->cells + i, t->columns + c, widths[c], c + 1 == t->n_columns, colours, f);
                 if (c + 1 == t->n_columns)
                         fputc('\n', f);
         }

@@ -20,6 +20,7 @@ typedef struct TableColumn {
         const char *title;
         bool right;    /* numbers */
         unsigned least; /* columns that it keeps when the terminal is narrow; 0: it is never cut */
+        bool optional;  /* left out, the last one first, when the terminal is narrower still */
 } TableColumn;
 
 typedef struct Table Table;

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The command line against a real errandd --embedded: pipes, terminals, exit codes, grants, lists."""
 
+import http.server
 import json
 import os
 import signal
 import socket
 import subprocess
+import threading
 
 from errand_command import Errand
 from errand_test import case, run
@@ -327,9 +329,17 @@ def _(t):
     t.equal(errand.daemon_log().count("sandbox backend: bailey"), 1, "daemons")
     with open(t.path("errand.json"), "w", encoding="utf-8") as f:
         f.write("{}")
-    code, _, error = errand.run("run", "--config", t.path("errand.json"), "true")
-    t.equal(code, NOT_SET_UP, "the code")
-    t.contains(error, "would have no effect")
+    for option in (["--config", t.path("errand.json")], ["--user", "nobody"]):
+        code, _, error = errand.run("run", *option, "true")
+        t.equal(code, NOT_SET_UP, "the code")
+        t.contains(error, "would have no effect")
+    errand.end_daemon()
+    for text in ("{}", '{"sandbox": {"env": {"NEW": "value"}}}'):
+        with open(t.path("errand.json"), "w", encoding="utf-8") as f:
+            f.write(text)
+        out = errand.good("run", "--embedded", "--config", "../errand.json", "sh", "-c", "echo $NEW")
+    t.equal(out, "value\n", "what the file says by now")
+    t.equal(errand.daemon_log().count("the configuration was read again"), 1, "reloads")
 
 
 @case("T: a configuration with three mistakes gives three messages, from run and from config check")
@@ -363,6 +373,58 @@ def _(t):
     follow = errand.start("receipts", "-f")
     follow.stdout.close()
     t.equal(follow.wait(), 0, "the code when nobody reads")
+
+
+class Provider:
+    """A model's API on loopback, which only a configuration that allows it may name."""
+
+    def __init__(self, t):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                self.send_response(404 if self.path.endswith("/none") else 200)
+                self.send_header("content-length", "5")
+                self.end_headers()
+                self.wfile.write(b"hello")
+
+            def log_message(self, *_):
+                pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        t.defer(self.server.server_close)
+        t.defer(self.server.shutdown)
+        self.config = t.path("errand.json")
+        with open(self.config, "w", encoding="utf-8") as f:
+            json.dump({"agent": {"providers": {"p": {"kind": "openai", "baseUrl": f"http://127.0.0.1:{self.server.server_port}/v1",
+                                                     "credential": "sk-real-0123456789", "credentialName": "P_KEY"}}},
+                       "sandbox": {"egress": {"allow": [], "allowInternal": ["127.0.0.1"]}}}, f)
+        os.chmod(self.config, 0o600)
+
+
+@case("S065 T: provider calls in receipts and threads show: newest last, filtered, followed, as JSON")
+def _(t):
+    errand, provider = Errand(t), Provider(t)
+    errand.environment["ERRAND_CONFIG"] = provider.config
+    call = 'for path; do curl -s --noproxy "*" -H "authorization: Bearer $P_KEY" -d 123 "$ERRAND_PROVIDER_P_URL/$path"; done; echo'
+    t.equal(errand.good("run", "--embedded", "--id", "s1", "--provider", "p", "--", "sh", "-c", call, "sh", "first", "none", "third"), "hello" * 3 + "\n")
+    follow = errand.start("receipts", "-f", "--json")
+    first = [json.loads(follow.stdout.readline()) for _ in range(3)]
+    t.equal([(r["session"], r["path"], r["status"], r["bytesDown"], r["outcome"]) for r in first],
+            [("s1", path, status, 5, "completed") for path, status in (("/first", 200), ("/none", 404), ("/third", 200))], "the receipts")
+    t.equal(errand.json("receipts"), first, "the list")
+    t.equal(errand.json("receipts", "s1", "-n", "1"), first[2:], "the newest")
+    t.equal(errand.json("receipts", "--outcome", "denied"), [], "none denied")
+    t.equal(errand.json("receipts", "--since", "1h"), first, "of the last hour")
+    t.equal(errand.good("run", "--id", "s2", "--", "sh", "-c", call, "sh", "fourth"), "hello\n")
+    t.equal(json.loads(follow.stdout.readline())["path"], "/fourth", "what follows")
+    t.equal([r["path"] for r in errand.json("receipts", "-n", "all")], ["/first", "/none", "/third", "/fourth"], "every one")
+    lines = errand.good("receipts").splitlines()
+    t.matches(lines[0], r"^ENDED +SESSION +PROVIDER +HOST +CALL +STATUS +TIME +UP +DOWN +OUTCOME$", "the titles")
+    t.matches(lines[2], r" s1 +p +127\.0\.0\.1\S* +POST /none +404 +\d+\.\d{3}s +3 +5 +completed$", "a line")
+    t.contains(errand.good("threads", "show", "s2"), "POST /fourth")
+    t.equal([r["path"] for r in errand.json("threads", "show", "s1")["receipts"]], ["/third", "/none", "/first"], "the newest first")
+    for output in (errand.good("receipts", "--json"), errand.good("threads", "show", "s1", "--json"), errand.daemon_log()):
+        t.lacks(output, "sk-real-0123456789", "what is told")
 
 
 @case("T: a terminal gets colours and words for an empty list, a pipe neither; NO_COLOR is heeded")

@@ -73,6 +73,23 @@ static void test_cut(void) {
         CHECK(strstr(printed, "/srv/a/very/long/path\n"));
 }
 
+static void test_left_out(void) {
+        static const TableColumn columns[] = {{"A", .optional = true}, {"B", .least = 2}, {"C", .optional = true}, {"D"}};
+        _cleanup_(table_freep) Table *t = NULL;
+
+        CHECK_INT(table_new(columns, ELEMENTSOF(columns), &t), 0);
+        table_add(t, "aaaa");
+        table_add(t, "bbbbbb");
+        table_add(t, "cccc");
+        table_add(t, "dddd");
+        print(t, 24, false);
+        CHECK_STR(printed, "A     B       C     D\naaaa  bbbbbb  cccc  dddd\n");
+        print(t, 17, false);
+        CHECK_STR(printed, "A     B      D\naaaa  bb...  dddd\n");
+        print(t, 11, false);
+        CHECK_STR(printed, "B      D\nbb...  dddd\n");
+}
+
 static void test_escaped(void) {
         static const struct {
                 const char *text, *shown;
@@ -140,6 +157,7 @@ int main(void) {
         RUN(test_aligned, "T: columns are aligned, numbers to the right");
         RUN(test_width, "T: wide and combining characters take the columns they take");
         RUN(test_cut, "T: only what may be cut is cut to the terminal's width");
+        RUN(test_left_out, "T: on a narrow terminal optional columns are left out, the last first");
         RUN(test_escaped, "T: nothing in a cell can move the cursor or turn the direction");
         RUN(test_forged_cell, "T: a cell cannot forge a row or a colour");
         RUN(test_colours, "T: colours only where they are asked for");
