@@ -4,7 +4,7 @@
 /* What a supervisor gives a broker once, before anything else: read from the `setup` message and its sealed memfd of keys.
  *
  *   {"v":1,"type":"setup","serial":1,"session":"s1","token":"<64 hex>","fds":["keys","spool","ca:anthropic"],
- *    "egress":{"allow":["api.example.com","*.example.org"],"allowInternal":["10.0.0.5"],"ports":[443]},
+ *    "egress":{"allow":["api.example.com","*.example.org"],"allowInternal":["10.0.0.5"] or true,"ports":[443]},
  *    "providers":{"anthropic":{"baseUrl":"https://api.example.com/v1","placement":"bearer"|"x-api-key",
  *                              "credentialName":"ANTHROPIC_API_KEY"}}}
  *
@@ -56,6 +56,7 @@ typedef struct Setup {
         Secret *credential;
         HostPattern *allow;
         size_t n_allow;
+        bool allow_internal_any; /* every internal literal but metadata and unspecified addresses; the list is empty then */
         Address *allow_internal;
         size_t n_allow_internal;
         uint16_t *ports;

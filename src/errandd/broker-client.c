@@ -190,7 +190,10 @@ static int format_setup(BrokerClient *b, const BrokerSetup *setup, JsonWriter *w
         json_close_array(w);
         json_open_object(w, "egress");
         add_texts(w, "allow", setup->allow);
-        add_texts(w, "allowInternal", setup->allow_internal);
+        if (setup->allow_internal_any)
+                json_add_bool(w, "allowInternal", true);
+        else
+                add_texts(w, "allowInternal", setup->allow_internal);
         json_open_array(w, "ports");
         for (size_t i = 0; i < setup->n_ports; i++)
                 json_add_u64(w, NULL, setup->ports[i]);

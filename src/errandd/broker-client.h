@@ -36,6 +36,7 @@ typedef struct BrokerSetup {
         const char *session;
         const Credentials *credentials;
         char *const *allow;
+        bool allow_internal_any;      /* every internal literal; then the list does not matter */
         char *const *allow_internal;
         const uint16_t *ports;
         size_t n_ports;

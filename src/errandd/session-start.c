@@ -139,6 +139,7 @@ static int start_broker(Run *run, const Identity *payload, Fault *f) {
                 .session = s->record->id,
                 .credentials = run->credentials,
                 .allow = run->allow,
+                .allow_internal_any = c->egress.allow_internal && !c->egress.internal_list,
                 .allow_internal = c->egress.internal_list,
                 .ports = c->ports,
                 .n_ports = c->n_ports,

@@ -193,6 +193,23 @@ static void test_never_internal(void) {
         }
 }
 
+/* An address in text, as setup_internal_allowed() judges it. */
+static bool lifted(const Setup *s, const char *text) {
+        Address a;
+        CHECK_INT(address_parse(text, &a), 0);
+        return setup_internal_allowed(s, &a);
+}
+
+static void test_any_internal(void) {
+        _cleanup_(setup_freep) Setup *any = parse_good("{" IDENTITY FDS ",\"egress\":{\"allowInternal\":true}}", KEYS);
+        _cleanup_(setup_freep) Setup *none = parse_good("{" IDENTITY FDS ",\"egress\":{\"allowInternal\":false}}", KEYS);
+
+        CHECK(lifted(any, "10.0.0.5") && lifted(any, "127.0.0.1") && lifted(any, "fd00::5"));
+        CHECK(!lifted(any, "169.254.169.254") && !lifted(any, "168.63.129.16") && !lifted(any, "0.0.0.0") && !lifted(any, "fd00:ec2::254"));
+        CHECK(!lifted(none, "10.0.0.5") && !lifted(none, "127.0.0.1"));
+        refused_with("{" IDENTITY FDS ",\"egress\":{\"allowInternal\":\"yes\"}}", KEYS, "\"egress.allowInternal\"");
+}
+
 static const char *provider(const char *members) {
         static char text[8192];
         (void) snprintf(text, sizeof(text), "{" IDENTITY FDS ",\"egress\":{\"allowInternal\":[\"127.0.0.1\",\"::1\",\"10.0.0.5\"]},\"providers\":{%s}}", members);
@@ -506,6 +523,7 @@ int main(void) {
         RUN(test_defaults, "S135: an egress block left out, and one without a list");
         RUN(test_members, "C119 C125: wrong, missing and unknown members are named");
         RUN(test_never_internal, "C135 C138 S078: no setting opens a cloud's own addresses");
+        RUN(test_any_internal, "S078 C135: allowInternal true lifts every internal literal but metadata addresses");
         RUN(test_provider_members, "S089 C185: members of a provider");
         RUN(test_provider_count, "providers are counted");
         RUN(test_bounds, "C171 C175: names, ids and paths up to their limits");
