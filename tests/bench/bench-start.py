@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Starting /bin/true: bailey with everything on, beside bubblewrap with like mounts and the smallest program of clone3, interleaved in one run.
+Prints medians and ratios; asserts nothing. Arguments: bailey, floor. As root it runs as an unused account."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+RUNS = 200
+ACCOUNT = 54327
+
+
+def main(bailey, floor):
+    home = tempfile.mkdtemp(prefix="errand-bench-")
+    os.chmod(home, 0o755)
+    if os.geteuid() == 0:
+        os.chown(home, ACCOUNT, ACCOUNT)
+        os.setgroups([])
+        os.setresgid(ACCOUNT, ACCOUNT, ACCOUNT)
+        os.setresuid(ACCOUNT, ACCOUNT, ACCOUNT)
+    os.chdir(home)
+    inside = os.path.join(home, "inside")
+    os.mkdir(inside)
+
+    usr = []
+    for name in ("bin", "lib", "lib64", "sbin"):
+        if os.path.islink(f"/{name}"):
+            usr += ["--symlink", os.readlink(f"/{name}"), f"/{name}"]
+    commands = {
+        "bare": ["/bin/true"],
+        "floor": [floor, "/bin/true"],
+        "bailey": [bailey, "run", "--quiet", "--home", inside, "/bin/true"],
+    }
+    bwrap = shutil.which("bwrap")
+    if bwrap:
+        commands["bwrap"] = [bwrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/usr", "/usr", *usr, "--ro-bind", "/etc", "/etc", "--proc",
+                             "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", inside, inside, "/bin/true"]
+    else:
+        print("bwrap is not installed: no ratio to it")
+
+    times = {name: [] for name in commands}
+    for _ in range(RUNS):
+        for name, command in commands.items():
+            started = time.perf_counter()
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin", "HOME": home})
+            times[name].append(time.perf_counter() - started)
+
+    # Python's own fork and exec is in every number; the bare run says how much that is.
+    base = statistics.median(times.pop("bare"))
+    median = {name: statistics.median(values) - base for name, values in times.items()}
+    for name, value in median.items():
+        print(f"{name:8} {value * 1000:6.2f} ms beyond a bare start of {base * 1000:.2f} ms")
+    for name in ("bwrap", "floor"):
+        if name in median:
+            print(f"bailey / {name}: {median['bailey'] / median[name]:.2f}")
+    shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(*map(os.path.abspath, sys.argv[1:]))
