@@ -355,12 +355,13 @@ def directory_standard(world):
 def caller_group(world):
     """For job control the command is in its caller's process group, and 0 names that across the PID namespace."""
     for without in ([], ["landlock_create_ruleset:ENOSYS"]):
-        command, _ = world.command(["/bin/sh", "-c", "renice -n 7 -g 0; kill -KILL 0; echo after"], without=without)
+        command, _ = world.command(["/bin/sh", "-c", "renice -n 19 -g 0; kill -KILL 0; echo after"], without=without)
         script = 'sleep 100 & "$@"; kill -0 $! && nice && echo alive; kill $!'
         p = subprocess.Popen(["/bin/sh", "-c", script, "sh", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                              cwd=world.root, start_new_session=True, **world.account)
         out, err = p.communicate(timeout=20)
-        expected = ["0", "alive"] if not without else ["after", "0", "alive"]  # where Landlock scopes it, it ends its own
+        own = str(os.nice(0))
+        expected = [own, "alive"] if not without else ["after", own, "alive"]  # where Landlock scopes it, it ends its own
         check(out.splitlines() == expected, without, out, err)
 
 
@@ -376,12 +377,12 @@ def first_process_slowed(world):
               "attempt(os.setpriority, os.PRIO_USER, 0, 19)\n"
               "attempt(os.sched_setaffinity, 1, os.sched_getaffinity(0))\n"
               "attempt(resource.prlimit, 1, resource.RLIMIT_CPU, (0, 0))\n"
-              "attempt(os.setpriority, os.PRIO_PROCESS, 0, 1)\n"
+              "attempt(os.setpriority, os.PRIO_PROCESS, 0, 19)\n"
               "attempt(os.sched_setscheduler, 0, os.SCHED_IDLE, os.sched_param(0))\n"
               "attempt(resource.prlimit, 0, resource.RLIMIT_NOFILE, (64, 64))\n"
               "print(open('/proc/1/stat').read().rpartition(')')[2].split()[16])\n")
     r = world.run(["/usr/bin/python3", "-c", script])
-    check(r.out.split() == ["no"] * 5 + ["yes"] * 3 + ["0"], r)
+    check(r.out.split() == ["no"] * 5 + ["yes"] * 3 + [str(os.nice(0))], r)
 
 
 def first_process(world):
