@@ -191,7 +191,7 @@ class FirstRun:
     def run(self, say):
         """All steps in one session. say(kind, text): "step", "agent", "owner", "checked" for a reader. → {step: (ok, saw)}; raises
         Failure where the outside does not agree."""
-        process = self.bailey(*STEPS, options=("--strict",))
+        process = self.start_story()
         errors = []
         reader = threading.Thread(target=lambda: errors.extend(process.stderr.readlines()), daemon=True)
         reader.start()
@@ -213,10 +213,7 @@ class FirstRun:
                 untouched = self.other_host.accepts()
                 if untouched:
                     raise Failure(f"{message['waiting']} was connected to before the grant: {untouched}")
-                say("owner", f"grants {message['waiting']} over the broker's control socket, as `errand grant {self.session} {message['waiting']}` will")
-                reply = self.broker.grant(message["waiting"])
-                if reply["type"] != "ok":
-                    raise Failure(f"the grant was answered with {reply}")
+                say("owner", self.grant(message["waiting"]))
                 process.stdin.write("go on\n")
                 process.stdin.flush()
             else:
@@ -234,6 +231,16 @@ class FirstRun:
         self.stderr = "".join(errors)
         self.status = status
         return self.results
+
+    def start_story(self):
+        return self.bailey(*STEPS, options=("--strict",))
+
+    def grant(self, host):
+        """→ what its owner did, for a reader."""
+        reply = self.broker.grant(host)
+        if reply["type"] != "ok":
+            raise Failure(f"the grant was answered with {reply}")
+        return f"grants {host} over the broker's control socket"
 
     def _expect(self, say, said, step):
         if step not in said:

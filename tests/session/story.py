@@ -45,7 +45,7 @@ def say(kind, text):
         say.number += 1
         print(f"\n{say.number:2}. {TITLES[text]}")
         return
-    prefix = {"agent": "agent   ", "owner": "owner   ", "broker": "broker  ", "checked": "checked ", "failed": "FAILED  "}[kind]
+    prefix = {"agent": "agent   ", "owner": "owner   ", "checked": "checked ", "failed": "FAILED  "}[kind]
     print(textwrap.fill(text, WIDTH, initial_indent=f"      {prefix}| ", subsequent_indent="              | ", break_long_words=False,
                         break_on_hyphens=False), flush=True)
 
@@ -54,23 +54,18 @@ say.number = 0  # of the step
 
 
 def introduce(first):
-    key = first.provider.key
     print(f"""
 errand: an agent that cannot leave
   project    {first.project}, the agent's (account {first.uid})
-  provider   https://provider.example, key {key[:8]}… known to the session's broker alone
+  provider   https://provider.example, key {first.key[:8]}… in errand's configuration, known to the session's broker alone
   internet   api.example.com, provider.example and denied.example, in a network namespace on this machine
-  session    {first.session}: errand-broker as its only way out, no host on its allowlist; then
-             bailey run --strict --broker-socket … agent {' '.join(TITLES)}""", flush=True)
+  session    errand run --embedded --id {first.session} --provider anthropic -- agent {' '.join(TITLES)}
+             with no host on its allowlist; errandd, errand-launch, errand-shim, errand-broker and bailey start and end with it""", flush=True)
 
 
-def table(receipts):
-    columns = [("method", 6), ("path", 10), ("status", 6), ("host", 16), ("credential", 17), ("up", 5), ("down", 5), ("duration", 9), ("outcome", 9)]
-    print("\nReceipts, as the session's spool has them (no key, header, body or query is kept)\n")
-    print("      " + "  ".join(name.ljust(width) for name, width in columns))
-    for r in receipts:
-        r = {**r, "duration": f"{r['duration'] / 1000:.1f} ms"}
-        print("      " + "  ".join(str(r[name]).ljust(width) for name, width in columns))
+def table(first):
+    print(f"\nerrand receipts {first.session} (no key, header, body or query is kept)\n")
+    print(textwrap.indent(first.errand.good("receipts", first.session), "      "), end="")
 
 
 def verify(first, names):
@@ -88,8 +83,9 @@ def verify(first, names):
 
 
 def tell(test):
-    from first_run import FirstRun, STEPS
-    first = FirstRun(test).prepare()
+    from first_run import STEPS
+    from run_story import RunStory
+    first = RunStory(test).prepare()
     introduce(first)
     state = {"good": True, "step": None}
 
@@ -104,18 +100,10 @@ def tell(test):
     print(textwrap.indent("\n" + first.stderr.rstrip(), "      "))
     good = state["good"] and list(results) == STEPS and all(ok for ok, _ in results.values())
     print()
-    good = verify(first, [("closing_line", "bailey said what it enforced, and returned the agent's exit status"),
-                          ("no_key", "the key is in no output, log line or receipt")]) and good
-    try:
-        table(first.check_receipts())
-    except errand_test.Failure as failure:
-        say("failed", str(failure))
-        return False
-    print()
-    say("checked", "these are exactly the provider calls that the agent made; tunnels leave log lines only:")
-    for line in first.broker.log().splitlines():
-        if "CONNECT" in line:
-            say("broker", line.removeprefix("errand-broker: "))
+    good = verify(first, [("closing_line", "errand run returned the agent's exit status, and errand session show knows how it ended"),
+                          ("no_key", "the key is in no output, and in no file that errandd keeps"),
+                          ("receipts", "the receipts are exactly the provider calls that the agent made")]) and good
+    table(first)
     return good
 
 

@@ -6,8 +6,6 @@ import functools
 import json
 import os
 import socket
-import subprocess
-import sys
 import threading
 
 import errand_test
@@ -490,30 +488,6 @@ def _(t):
     messages = [json.loads(line) for line in process.stdout]
     t.equal([m["ok"] for m in messages if "step" in m], [False, False, False], "what the agent could do")
     t.equal(first.other_host.accepts() + first.provider_host.accepts(), [], "connections")
-
-
-def tell_story(*prefix):
-    environment = {k: v for k, v in os.environ.items() if k not in ("ERRAND_TEST_WORLD", "PYTHONPATH", "ERRAND_BUILD")}
-    return subprocess.run([*prefix, sys.executable, errand_test.source("tests/session/story.py"), os.environ["ERRAND_BUILD"]], env=environment,
-                          capture_output=True, text=True, check=False)
-
-
-@case("tools/try: the demonstration ends with 0 and says that every step came out")
-def _(t):
-    result = tell_story()
-    t.log("the demonstration", lambda: result.stdout + result.stderr)
-    t.equal(result.returncode, 0, "exit status")
-    t.contains(result.stdout, "Every step came out as promised.", "the last line")
-    t.matches(result.stdout, r"(?m)^ +POST +/sse/3 +200 .*completed", "the receipts")
-    t.lacks(result.stdout, "FAILED", "the transcript")
-
-
-@case("tools/try bite: where a session cannot be started it says so and does not end with 0")
-def _(t):
-    # Without Landlock the strict run of the story is refused.
-    result = tell_story(errand_test.program("without"), "landlock_create_ruleset:ENOSYS", "--")
-    t.equal(result.returncode, 1, "exit status")
-    t.contains(result.stdout, "NOT every step", "the last line")
 
 
 if __name__ == "__main__":
