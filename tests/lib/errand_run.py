@@ -106,10 +106,10 @@ class Errand:
     def command(self, verb, *arguments):
         return [errand_test.program("errand"), *verb.split(), "--state-dir", self.state, *arguments]
 
-    def popen(self, verb, *arguments, **options):
-        """Text pipes, unless said otherwise; killed at the test's end."""
+    def popen(self, verb, *arguments, variables=None, **options):
+        """Text pipes, unless said otherwise; killed at the test's end. An errandd that is started by any verb has this configuration."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": self.project,
-                 "env": environment(), **options}
+                 "env": environment(**{"ERRAND_CONFIG": self.config, **(variables or {})}), **options}
         process = subprocess.Popen(self.command(verb, *arguments), **pipes)
         self.t.defer(end_process, process)
         return process
@@ -134,9 +134,7 @@ class Errand:
         return json.loads(self.good(verb, "--json", *arguments))
 
     def start(self, *command, options=(), **more):
-        """errand run; with --config only where no errandd answers yet, which has its own."""
-        config = () if self.answers() else ("--config", self.config)
-        return self.popen("run", "--embedded", *config, *options, "--", *command, **more)
+        return self.popen("run", "--embedded", *options, "--", *command, **more)
 
     def started(self, name, *command, options=(), **more):
         """The same with a session of that id, and waits until its command runs; it must print a line first of all. → (process, line)."""
@@ -152,27 +150,19 @@ class Errand:
     def bus(self):
         return os.path.join(self.state, ".run/bus")
 
-    def answers(self):
-        with socket.socket(socket.AF_UNIX) as s:
-            try:
-                s.connect(self.bus)
-            except OSError:
-                return False
-            return True
-
     def log(self):
         with contextlib.suppress(OSError), open(os.path.join(self.state, ".run/errandd.log"), encoding="utf-8", errors="replace") as f:
             return f.read()
         return ""
 
     def pid(self):
-        """errandd's, as its socket tells it; None when there is none."""
-        with socket.socket(socket.AF_UNIX) as s:
-            try:
-                s.connect(self.bus)
-                return int.from_bytes(s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
-            except OSError:
-                return None
+        """errandd's, of its lock file; None when it does not live."""
+        with contextlib.suppress(OSError, ValueError), open(os.path.join(self.state, ".lock"), encoding="ascii") as f:
+            pid = int(f.read())
+            stat = stat_of(pid)
+            if stat and stat[0] == "errandd" and stat[1] not in "ZX":
+                return pid
+        return None
 
     def family(self):
         """errandd and all that it has started, pid → name; a session's own processes as well."""

@@ -6,7 +6,7 @@ import re
 import secrets
 
 import errand_test
-from errand_run import Errand, environment
+from errand_run import Errand
 from errand_test import Failure
 from first_run import STANDIN, STEPS, FirstRun, _results
 
@@ -34,8 +34,8 @@ class RunStory(FirstRun):
 
     def start(self, *steps, options=(), **more):
         """Starts errand run with the agent; → Popen with pipes."""
-        caller = environment(HOME=self.owner_home, OWNER_SECRET="not for the agent")
-        return self.errand.start(self.agent, *steps, options=("--id", self.session, "--provider", "anthropic", *options), env=caller, **more)
+        caller = {"HOME": self.owner_home, "OWNER_SECRET": "not for the agent"}
+        return self.errand.start(self.agent, *steps, options=("--id", self.session, "--provider", "anthropic", *options), variables=caller, **more)
 
     def start_story(self):
         return self.start(*STEPS)
