@@ -291,6 +291,8 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         a->exited = true;
         if (streq(reason, "lost"))
                 (void) notice(a, "the session was lost: nobody can say how its command ended");
+        else if (streq(reason, "killed"))
+                (void) notice(a, "the session's sandbox was killed, and its command with it");
         a->code = exit_code_of(reason, status);
         if (!a->starting) /* else the answer to Start is on its way, and says why */
                 drain(a, a->code);
