@@ -105,23 +105,23 @@ def _(t):
     bites_outside(t, first.check_project)
 
 
-@case("S051 S210: errand run: the provider saw the real key and no stand-in, and the answer came as a stream")
+@case("S024 S210: errand run: the provider saw the real key and no stand-in, and the answer came as a stream")
 def _(t):
     step(t, "provider", "provider")
     t.equal(len([line for line in told().first.lines if '"event"' in line]), len(EVENTS), "events")
 
 
-@case("S210: errand run: the provider's echo of the key is scrubbed")
+@case("S089 S210: errand run: the provider's echo of the key is scrubbed")
 def _(t):
     step(t, "echo")
 
 
-@case("S132: errand run: another host is refused, and the refusal names the command that grants it")
+@case("S127 S128: errand run: another host is refused, and the refusal names the command that grants it")
 def _(t):
     step(t, "denied")
 
 
-@case("S132 bite: with that host on the configured allowlist it is reached")
+@case("S127 bite: with that host on the configured allowlist it is reached")
 def _(t):
     unprotected(t, "denied", allow=["denied.example"])
 
@@ -241,7 +241,7 @@ def _(t):
     bites_outside(t, first.check_closing_line)
 
 
-@case("S054: errand grants and errand revoke: a grant that is taken back before its use lets nothing through")
+@case("S132: errand grants and errand revoke: a grant that is taken back before its use lets nothing through")
 def _(t):
     first = plain(t)
     process = first.start("granted")
