@@ -203,7 +203,7 @@ def test(run, directory, environment, only, skips, tally):
     else:
         log = directory / "meson-logs" / "testlog.json"
         log.unlink(missing_ok=True)
-        command(["meson", "test", "-C", str(directory), "--no-rebuild", *chosen], environment, directory / "test.log")
+        command(["meson", "test", "-C", str(directory), "--no-rebuild", "--setup", "everything", *chosen], environment, directory / "test.log")
         entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         for entry in entries:
             # With tests of several suites in a run meson writes "project:suite / test".

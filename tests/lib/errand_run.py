@@ -106,11 +106,11 @@ class Errand:
     def command(self, verb, *arguments):
         return [errand_test.program("errand"), *verb.split(), "--state-dir", self.state, *arguments]
 
-    def popen(self, verb, *arguments, variables=None, **options):
-        """Text pipes, unless said otherwise; killed at the test's end. An errandd that is started by any verb has this configuration."""
+    def popen(self, verb, *arguments, variables=None, prefix=(), **options):
+        """Text pipes, unless said otherwise; killed at the test's end; prefix: a program that runs it. An errandd that is started by any verb has this configuration."""
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": self.project,
                  "env": environment(**{"ERRAND_CONFIG": self.config, **(variables or {})}), **options}
-        process = subprocess.Popen(self.command(verb, *arguments), **pipes)
+        process = subprocess.Popen([*prefix, *self.command(verb, *arguments)], **pipes)
         self.t.defer(end_process, process)
         return process
 
