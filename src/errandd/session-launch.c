@@ -160,6 +160,9 @@ static void take_lines(Run *run) {
 void run_read_events(Run *run) {
         bool before = run->started;
 
+        /* A shim may be faster than its launcher's answer, and can be reached only then: who was told that the session runs would attach in vain. */
+        if (run->launch_sent && !run->launched)
+                return;
         take_lines(run);
         if (run->started && !before)
                 run_answer(run, true, NULL);
