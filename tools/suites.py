@@ -234,10 +234,10 @@ def check(runs, only, tally):
         say(f"{run.name}: building")
         if not build(run, directory, environment, log):
             tally.add("failed")
-            say(f"  FAILED {run.name}: the build; its errors and the end of {log}:")
+            say(f"  FAILED {run.name}: the build; the end of {log}, and its errors:")
+            tail(log)
             errors = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\berror:|\bERROR\b", line)]
             tail("\n".join(errors))
-            tail(log)
             continue
         built = time.monotonic()
         say(f"{run.name}: built in {built - started:.0f} s, testing")

@@ -87,7 +87,7 @@ int bus_read_text(sd_bus_message *m, const char *what, size_t max, const char **
 }
 
 int bus_option_text(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
-        const char *s;
+        const char *s = "";
         int r;
 
         r = bus_read_text(m, option->name, BUS_TEXT_MAX, &s, error);
