@@ -201,10 +201,11 @@ def test(run, directory, environment, only, skips, tally):
     if not chosen:
         cases.append(Case(run.name, "failed", f"no tests{' in suite ' + only if only else ''}"))
     else:
-        log = directory / "meson-logs" / "testlog.json"
-        log.unlink(missing_ok=True)
+        # Meson 1.0 writes one testlog.json, later ones a log for each test setup.
+        for log in directory.glob("meson-logs/testlog*.json"):
+            log.unlink()
         command(["meson", "test", "-C", str(directory), "--no-rebuild", "--setup", "everything", *chosen], environment, directory / "test.log")
-        entries = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+        entries = [json.loads(line) for log in directory.glob("meson-logs/testlog*.json") for line in log.read_text().splitlines()]
         for entry in entries:
             # With tests of several suites in a run meson writes "project:suite / test".
             name = entry["name"].rpartition(" / ")[2]
