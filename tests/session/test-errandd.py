@@ -372,8 +372,9 @@ def _(t):
 def _(t):
     d = Errandd(t).start()
     bus = d.connect()
-    session = d.create(bus, "trap '' TERM; while :; do sleep 0.1; done", id=("s", "a"))
+    session = d.create(bus, "trap '' TERM; echo deaf; while :; do sleep 0.1; done", id=("s", "a"))
     bus.call(session, SESSION, "Start")
+    wait_for(t, lambda: "deaf" in transcript(bus, session), "the command to ignore the signal")
     d.process.terminate()
     t.equal(d.process.wait(PATIENCE), 0)
     with open(os.path.join(d.state, ".records/a/session.json"), encoding="utf-8") as f:
