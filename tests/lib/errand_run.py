@@ -92,7 +92,7 @@ class Errand:
             os.mkdir(self.project)
             if os.getuid() == 0:
                 os.chown(self.project, 65534, 65534)
-        self.configure(config if config is not None else {"sandbox": {"gracePeriodMs": 500, "egress": {"allow": []}}})
+        self.configure(config if config is not None else {"sandbox": {"gracePeriodMs": 5000, "egress": {"allow": []}}})
         t.log("errandd.log", self.log)
         t.defer(self.end)
 

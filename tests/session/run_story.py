@@ -20,7 +20,7 @@ class RunStory(FirstRun):
         provider = {"kind": "anthropic", "baseUrl": "https://provider.example", "caFile": errand_test.source("tests/peers/ca/ca.pem"),
                     "credential": self.key, "credentialName": "ANTHROPIC_API_KEY"}
         config = {"agent": {"providers": {"anthropic": provider}},
-                  "sandbox": {"gracePeriodMs": 500, "egress": {"allow": list(allow)}, **sandbox}}
+                  "sandbox": {"gracePeriodMs": 5000, "egress": {"allow": list(allow)}, **sandbox}}
         if self.errand:
             self.errand.configure(config)
         else:

@@ -165,6 +165,17 @@ def _(t):
     r.check_after(watched, "stopped", "exited", 1)
 
 
+@case("C200 S052: errandd, launcher, shim and broker are killed in one go: what is left of the session ends, and no receipt is lost")
+def _(t):
+    r = Running(t)
+    everything = Watched(r.all)
+    for name in ("errandd", "errand-launch", "errand-shim", "errand-broker"):
+        r.kill(name)
+    t.equal(r.ended()[0], 123, "exit status")
+    everything.await_end()
+    r.check_after(Watched({}), "failed", "lost", 128 + signal.SIGKILL)
+
+
 @case("C200 bite: an orphan of a session would be found, and a socket that is served, too")
 def _(t):
     r = Running(t)

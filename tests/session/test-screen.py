@@ -225,5 +225,20 @@ def _(t):
         t.equal(f.read(), "still here\n", "the file")
 
 
+@case("C203 C206: as many redraws as an hour has seconds: no program of the session grows, and keys still arrive")
+def _(t):
+    errand, screen, settings, modes = begin(t)
+    screen.line("clear; $ERRAND run --embedded --id hour -- sh -c 'i=0; while [ $i -lt 3600 ]; do printf \"\\033[H\\033[2J\"; seq 1 400; i=$((i+1)); done;"
+                " echo frames-$i; read x; exit 6'; echo code-$?")
+    screen.wait("frames-3600")
+    for pid, name in errand.family().items():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as f:
+            size = next((int(line.split()[1]) for line in f if line.startswith("VmRSS:")), 0)
+            t.check(size < 64 * 1024, f"{name} has {size} KiB")
+    screen.keys("Enter")
+    screen.wait("code-6")
+    check_restored(t, screen, settings, modes, "after")
+
+
 if __name__ == "__main__":
     run()
