@@ -81,6 +81,9 @@ void session_arm_expiry(Session *s);
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
 int session_open_project(Session *s, Fault *f);
 
+/* session-places.c: the project is open */
+int session_check_places(Session *s, Fault *f);
+
 /* session-launch.c */
 int run_launch(Run *r, const Identity *payload, Fault *f);
 void run_read_events(Run *r);
