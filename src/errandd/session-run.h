@@ -37,6 +37,7 @@ typedef struct Run {
         int events;
         sd_event_source *events_watch;
         bool started, exited, shim_gone;
+        bool lost; /* it may have run, and nothing says so */
         char *exit_reason, *exit_text;
         uint64_t exit_status;
 

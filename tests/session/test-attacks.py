@@ -128,6 +128,20 @@ def _(t):
     t.check(error.count("\n") == 1 and "\x1b" not in error, f"what is said: {error!r}")
 
 
+@case("T: a start that fails half-way lets go of the caller's pipes, so that who reads them is not kept waiting")
+def _(t):
+    errand = Errand(t)
+    other = errand.start("run", "sh", "-c", "echo ready; read x")  # for as long as it runs errandd does not leave
+    t.equal(other.stdout.readline(), b"ready\n")
+    # What cannot be replaced by a file stands in the policy's place, at the last step before the launch.
+    os.makedirs(os.path.join(t.path("state", "again"), "policy.toml", "x"))
+    process = errand.start("run", "--id", "again", "echo", "ran")
+    out, error = process.communicate(timeout=20)  # to the end of its output, not of itself
+    t.equal((process.returncode, out), (NOT_SET_UP, b""), "code and output")
+    t.contains(error.decode(), "policy", "what is said")
+    t.equal(other.communicate(b"\n")[0], b"", "the other's output")
+
+
 @case("T: a record that was not finished when errandd was killed does not keep its id; one that holds more is left alone")
 def _(t):
     errand = Errand(t)
