@@ -88,6 +88,10 @@ static int refuse_connection(const Paths *p, int r) {
         case -EPERM:
                 log_error_errno(r, "you may not use the errandd at %s: %m; nothing was started or changed", p->bus);
                 return EXIT_NOT_PERMITTED;
+        case -EXDEV:
+                log_error("you may not use the errandd at %s: that directory is another account's, or others may write to it; remove it, or name another "
+                          "place with --state-dir", p->bus);
+                return EXIT_NOT_PERMITTED;
         case -EBADE:
                 log_error("the socket %s is served by another account, so nothing was said to it", p->bus);
                 return EXIT_NOT_PERMITTED;

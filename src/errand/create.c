@@ -146,6 +146,8 @@ static int append_options(sd_bus_message *m, const Request *q, bool interactive,
         if (r >= 0)
                 r = append_text(m, "model", q->model);
         if (r >= 0)
+                r = append_text(m, "user", q->user);
+        if (r >= 0)
                 r = append_text(m, "network", q->network);
         if (r >= 0 && q->n_operands > 0)
                 r = append_texts(m, "command", q->operands);

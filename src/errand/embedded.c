@@ -29,11 +29,17 @@ int embedded_connect(const Paths *p, int *ret) {
         struct sockaddr_un a = {.sun_family = AF_UNIX};
         struct ucred peer = {};
         socklen_t size = sizeof(peer);
+        struct stat st;
         _cleanup_close_ int dir = -EBADF, fd = -EBADF;
 
         dir = open(p->runtime, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir < 0)
                 return errno == ELOOP || errno == ENOTDIR ? -EACCES : -errno;
+        /* In another's directory the name may be a link to any socket of ours. */
+        if (fstat(dir, &st) < 0)
+                return -errno;
+        if (st.st_uid != geteuid() || (st.st_mode & 0022))
+                return -EXDEV;
         (void) snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/bus", dir);
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)

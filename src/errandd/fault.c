@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
 
+#include "basic/text.h"
 #include "errandd/manager.h"
 
 static const int numbers[_ERROR_CODE_MAX] = {
@@ -24,6 +25,12 @@ int fault_set(Fault *f, ErrorCode code, const char *format, ...) {
                 if (vasprintf(&f->text, format, ap) < 0)
                         f->text = NULL;
                 va_end(ap);
+                /* A name that was put in makes no line of its own; only a configuration has a problem a line. */
+                if (f->text && code != ERROR_CONFIGURATION) {
+                        char *clean = string_escape_control(f->text);
+                        free(f->text);
+                        f->text = clean;
+                }
         }
         return code > ERROR_NONE && code < _ERROR_CODE_MAX ? -numbers[code] : -EIO;
 }

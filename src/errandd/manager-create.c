@@ -116,6 +116,21 @@ static int take_command(Manager *m, const SessionOptions *o, SessionRecord *reco
         return copy_texts(command, &record->command) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
+/* Decided once and recorded; without a name it is decided when the session starts. */
+static int take_user(const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        AccountReason reason;
+        Identity payload;
+
+        if (!o->user)
+                return 0;
+        if (!caller->operator)
+                return fault_set(f, ERROR_NOT_PERMITTED, "user: only an operator names the account that a session runs as");
+        int r = account_decide(o->user, -EBADF, &payload, &reason, f);
+        if (r >= 0)
+                record->payload = payload.uid;
+        return r;
+}
+
 static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
         if (o->provider && !config_find_provider(m->config, o->provider))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "provider: \"%.64s\" is not defined under agent.providers", o->provider);
@@ -126,6 +141,8 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
                 r = take_allow(m, caller, o, record, f);
         if (r >= 0)
                 r = take_env(caller, o, record, f);
+        if (r >= 0)
+                r = take_user(caller, o, record, f);
         if (r < 0)
                 return r;
         record->interactive = o->interactive;

@@ -86,6 +86,8 @@ int manager_load(Manager *m, Fault *f) {
                 return fault_set(f, ERROR_STORAGE, "the records in %s cannot be listed: %s", m->paths->state, strerror(-r));
         for (size_t i = 0; i < n; i++) {
                 RecordEntry *e = &entries[i];
+                if (e->problem && record_remove_unfinished(m->records, e->id) >= 0)
+                        continue;
                 if (e->problem) {
                         log_warning("the record of %s is left out: %s", e->id, e->problem);
                         continue;

@@ -98,6 +98,7 @@ typedef struct SessionOptions {
         unsigned rows, columns;
         int stdio[3];        /* -EBADF: none; taken on success */
         const char *provider, *model;
+        const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;
 
 int manager_create_session(Manager *m, const Caller *caller, SessionOptions *options, Session **ret, Fault *f);

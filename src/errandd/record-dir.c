@@ -129,6 +129,19 @@ int record_remove(int root, const char *id) {
         return 0;
 }
 
+int record_remove_unfinished(int root, const char *id) {
+        _cleanup_close_ int dir = record_open(root, id);
+        struct stat st;
+
+        if (dir < 0)
+                return dir;
+        if (fstatat(dir, DESCRIPTION_NAME, &st, AT_SYMLINK_NOFOLLOW) >= 0)
+                return -EEXIST;
+        if (errno != ENOENT || (unlinkat(dir, "." DESCRIPTION_NAME ".new", 0) < 0 && errno != ENOENT))
+                return -errno;
+        return unlinkat(root, id, AT_REMOVEDIR) < 0 ? -errno : 0;
+}
+
 static bool plain_name(const char *name) {
         return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
 }

@@ -23,6 +23,10 @@ int record_open(int root, const char *id); /* the fd; -ENOENT, -EINVAL, or -EPER
 /* Removes all of it. Its description goes last, so that a removal that was cut short can be asked for again. */
 int record_remove(int root, const char *id);
 
+/* One that was being made, or was removed but for its directory, when errandd was killed: it would keep its id from everybody. -EEXIST or
+ * -ENOTEMPTY, and left alone, when there is more in it. */
+int record_remove_unfinished(int root, const char *id);
+
 int record_replace_file(int dir, const char *name, const char *text, size_t size);
 
 /* *ret is NUL-terminated and to free. -ENOENT; -EFBIG over RECORD_FILE_MAX; -EPERM: not a regular file of ours with one name. */

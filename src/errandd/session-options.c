@@ -196,6 +196,7 @@ static const BusOption session_options[] = {
         {"stderr", "h", read_fd, FIELD(stdio[2])},
         {"provider", "s", read_provider, FIELD(provider)},
         {"model", "s", read_line, FIELD(model)},
+        {"user", "s", read_line, FIELD(user)},
 };
 
 void session_options_done(ParsedOptions *o) {

@@ -37,6 +37,7 @@ typedef struct Run {
         int events;
         sd_event_source *events_watch;
         bool started, exited, shim_gone;
+        bool lost; /* it may have run, and nothing says so */
         char *exit_reason, *exit_text;
         uint64_t exit_status;
 
@@ -80,6 +81,9 @@ void session_arm_expiry(Session *s);
 /* session-start.c */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
 int session_open_project(Session *s, Fault *f);
+
+/* session-places.c: the project is open */
+int session_check_places(Session *s, Fault *f);
 
 /* session-launch.c */
 int run_launch(Run *r, const Identity *payload, Fault *f);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"
-#include "basic/path.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
 
@@ -27,10 +28,16 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
         return 0;
 }
 
+/* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
 int session_open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
-        int fd = open(s->record->project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+        int fd = (int) syscall(SYS_openat2, AT_FDCWD, s->record->project, &how, sizeof(how));
+        if (fd < 0 && errno == ELOOP)
+                return fault_set(f, ERROR_SETUP,
+                                 "the project %s of session %s is reached by a symbolic link now, which was not there when the session was made; "
+                                 "make a session of the directory that is meant", s->record->project, s->record->id);
         if (fd < 0)
                 return fault_set(f, ERROR_SETUP, "the project %s of session %s cannot be opened: %s", s->record->project, s->record->id, strerror(errno));
         s->project = fd;
@@ -174,23 +181,6 @@ static int check_start(Session *s, Fault *f) {
         return 0;
 }
 
-/* Neither state nor sockets may lie where the session works. */
-static int check_places(Session *s, Fault *f) {
-        const Paths *paths = s->manager->paths;
-        _cleanup_free_ char *project = NULL;
-
-        int r = path_of_fd(s->project, &project);
-        if (r < 0)
-                return fault_set(f, ERROR_SETUP, "the project of session %s has gone: %s", s->record->id, strerror(-r));
-        const char *const own[] = {paths->state, paths->runtime};
-        for (size_t i = 0; i < ELEMENTSOF(own); i++)
-                if (path_beneath(own[i], project) || path_beneath(project, own[i]))
-                        return fault_set(f, ERROR_INVALID_ARGUMENT,
-                                         "the project %s and errand's own %s lie in each other; a session may not reach the records: start in a "
-                                         "directory of the project alone, or move the state with --state-dir", project, own[i]);
-        return 0;
-}
-
 static Run *run_new(Session *s) {
         Run *run = calloc(1, sizeof(Run));
 
@@ -259,7 +249,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
         if (r >= 0)
                 r = session_open_project(s, f);
         if (r >= 0)
-                r = check_places(s, f);
+                r = session_check_places(s, f);
         if (r >= 0)
                 r = session_prepare_identity(s, &payload, f);
         if (r >= 0)

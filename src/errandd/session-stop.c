@@ -47,11 +47,12 @@ void run_answer(Run *run, bool for_start, const Fault *fault) {
 
 static void fold_exit(Run *run) {
         SessionRecord *record = run->session->record;
+        bool setup = run->fault.code != ERROR_NONE && !run->lost;
 
         record->ended = now_realtime();
         free(record->exit_reason);
-        record->exit_reason = run->exited ? TAKE_PTR(run->exit_reason) : strdup(run->fault.code != ERROR_NONE ? "setup" : "lost");
-        record->exit_status = run->exited ? run->exit_status : run->fault.code != ERROR_NONE ? 125 : 137;
+        record->exit_reason = run->exited ? TAKE_PTR(run->exit_reason) : strdup(setup ? "setup" : "lost");
+        record->exit_status = run->exited ? run->exit_status : setup ? 125 : 137;
 }
 
 static SessionState final_state(const Run *run) {
@@ -66,7 +67,12 @@ static void settle_fault(Run *run) {
         if (run->exited)
                 (void) fault_set(&run->fault, ERROR_SETUP, "session %s: nothing was run: %s", run->session->record->id,
                                  run->exit_text ?: "bailey gave no reason");
-        else
+        else if (run->launched && run->fault.code == ERROR_NONE) {
+                /* It listened, and what it did then it could not write down, on a full disk for one. */
+                run->lost = true;
+                (void) fault_set(&run->fault, ERROR_SETUP, "session %s: its shim ended without a word; whether its command ran is not known",
+                                 run->session->record->id);
+        } else
                 (void) fault_set(&run->fault, ERROR_SETUP, "session %s: its shim ended before anything ran", run->session->record->id);
 }
 
@@ -122,6 +128,9 @@ static void run_finish(Run *run) {
 
         (void) session_ingest(s, true);
         session_sweep_sockets(s);
+        /* One that failed before its launch has them still, and whoever reads their other ends waits. */
+        for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                s->stdio[i] = safe_close(s->stdio[i]);
         settle_fault(run);
         SessionState state = final_state(run);
         fold_exit(run);

@@ -52,7 +52,7 @@ int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
 }
 
 int bus_error_setf(sd_bus_error *ret, BusError e, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = NULL, *line = NULL;
         va_list ap;
         int r;
 
@@ -61,5 +61,6 @@ int bus_error_setf(sd_bus_error *ret, BusError e, const char *format, ...) {
         va_end(ap);
         if (r < 0)
                 return sd_bus_error_set_errno(ret, -ENOMEM);
-        return bus_error_set(ret, e, text);
+        line = string_escape_control(text); /* a name that was put in makes no line of its own */
+        return bus_error_set(ret, e, line ?: "out of memory");
 }

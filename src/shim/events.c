@@ -52,6 +52,10 @@ int events_new(int fd, Events **ret) {
         }
         e->fd = fd;
         reserve(e);
+        if (e->tight) {
+                events_free(e);
+                return -ENOSPC;
+        }
         *ret = e;
         return 0;
 }

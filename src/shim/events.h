@@ -40,7 +40,7 @@ typedef struct Started {
 
 typedef struct Events Events;
 
-/* Takes fd. Sets room for the last line aside, where the file system can. */
+/* Takes fd. Sets room for the last line aside, where the file system can. -ENOSPC: there is none, and what runs could not be told of. */
 int events_new(int fd, Events **ret);
 Events *events_free(Events *e);
 DEFINE_CLEANUP(Events *, events_free);

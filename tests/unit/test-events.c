@@ -136,6 +136,9 @@ static void full_disk(void) {
         for (int i = 0; i < 1000; i++) /* they must not take the room of the last line */
                 events_log(e, "one of many lines that bailey writes while the disk is full");
         CHECK_INT(events_exited(e, &(ExitStatus){.reason = EXIT_REASON_EXITED, .status = 7}), 0);
+        /* And nobody begins what could not be told of. */
+        Events *none = NULL;
+        CHECK_INT(events_new(open("/tmp/other", O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600), &none), -ENOSPC);
         char *text = lines(ends);
         const char *last = strstr(text, "\"event\":\"exited\"");
         CHECK(last && strstr(last, "\"status\":7") && endswith(text, "}\n"));
