@@ -79,7 +79,6 @@ void session_arm_expiry(Session *s);
 
 /* session-start.c */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
-int session_open_project(Session *s, Fault *f);
 
 /* session-launch.c */
 int run_launch(Run *r, const Identity *payload, Fault *f);
