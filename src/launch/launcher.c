@@ -158,7 +158,7 @@ static const struct {
         {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
         {"adopt", handle_adopt, {"session", "shimSocket"}, false},
         {"usage", handle_usage, {"session", "shimSocket"}, false},
-        {"collect", handle_collect, {"session", "path"}, false},
+        {"collect", handle_collect, {"session"}, false},
         {"probe", handle_probe, {"backend"}, false},
         {"mkproject", handle_mkproject, {}, true},
 };
