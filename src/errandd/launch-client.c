@@ -158,13 +158,6 @@ static void add_fd(JsonWriter *w, FdList *l, const char *name, int fd) {
         l->fds[l->n++] = fd;
 }
 
-static void add_texts(JsonWriter *w, const char *key, char *const *list) {
-        json_open_array(w, key);
-        for (; list && *list; list++)
-                json_add_string(w, NULL, *list);
-        json_close_array(w);
-}
-
 static void add_fds(JsonWriter *w, const Launch *launch, FdList *l) {
         json_open_array(w, "fds");
         add_fd(w, l, "project", launch->project);
@@ -193,7 +186,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         channel_open(l->channel, &w, "launch");
         json_add_string(&w, "session", launch->session);
         json_add_string(&w, "backend", "bailey");
-        add_texts(&w, "command", launch->command);
+        json_add_strings(&w, "command", launch->command);
         json_add_bool(&w, "interactive", launch->interactive);
         if (launch->interactive && launch->rows > 0 && launch->columns > 0) {
                 json_add_u64(&w, "rows", launch->rows);
@@ -206,7 +199,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
                 json_add_string(&w, "listen", listen);
         }
         json_add_bool(&w, "strict", launch->strict);
-        add_texts(&w, "acceptGaps", launch->accept_gaps);
+        json_add_strings(&w, "acceptGaps", launch->accept_gaps);
         json_add_u64(&w, "graceMs", launch->grace / USEC_PER_MSEC);
         json_add_u64(&w, "fileMax", launch->file_max);
         json_add_string(&w, "shimSocket", launch->shim_socket);
