@@ -68,10 +68,7 @@ void closing_print_json(const RunResult *result, bool brokered) {
                 return;
         }
         json_open_object(&w, NULL);
-        json_open_array(&w, "enforced");
-        for (char **s = list; *s; s++)
-                json_add_string(&w, NULL, *s);
-        json_close_array(&w);
+        json_add_strings(&w, "enforced", list);
         json_open_array(&w, "not_enforced");
         for (Gap g = 0; g < _GAP_MAX; g++)
                 if (result->gaps & ((GapSet) 1 << g)) {

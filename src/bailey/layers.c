@@ -192,9 +192,8 @@ static int combine_rest(Policy *p, Layer **layers, size_t n_layers) {
                 }
                 if (l->egress_said || l->egress_hosts)
                         p->egress_allow = l->egress_allow || l->egress_hosts;
-                for (char **s = l->egress_hosts; s && *s; s++)
-                        if (strv_extend(&p->egress_hosts, *s) < 0)
-                                return -ENOMEM;
+                if (strv_extend_list(&p->egress_hosts, l->egress_hosts) < 0)
+                        return -ENOMEM;
                 if (l->n_bind_ports > 0) {
                         uint16_t *grown = reallocarray(p->bind_ports, p->n_bind_ports + l->n_bind_ports, sizeof(uint16_t));
                         if (!grown)

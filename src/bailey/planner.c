@@ -528,10 +528,8 @@ static int plan_items(Planner *p) {
 static int fill_command(Planner *p, char *const *argv) {
         const Policy *policy = p->policy;
         Plan *plan = p->plan;
-        int r = 0;
 
-        for (size_t i = 0; argv[i] && r >= 0; i++)
-                r = strv_extend(&plan->argv, argv[i]);
+        int r = strv_extend_list(&plan->argv, argv);
         for (size_t i = 0; i < policy->n_variables && r >= 0; i++) {
                 char *text = NULL;
                 if (asprintf(&text, "%s=%s", policy->variables[i].name, policy->variables[i].value) < 0)

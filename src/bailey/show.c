@@ -163,10 +163,7 @@ static void add_network(JsonWriter *w, const Policy *p) {
 
         json_open_object(w, "network");
         json_add_string(w, "egress", p->egress_allow ? "allow" : "deny");
-        json_open_array(w, "egress_allow");
-        for (char **s = p->egress_hosts; s && *s; s++)
-                json_add_string(w, NULL, *s);
-        json_close_array(w);
+        json_add_strings(w, "egress_allow", p->egress_hosts);
         json_open_array(w, "bind_ports");
         for (size_t i = 0; i < p->n_bind_ports; i++)
                 json_add_u64(w, NULL, p->bind_ports[i]);
@@ -185,10 +182,7 @@ int show_policy_json(const Policy *p, FILE *f) {
                 return -ENOMEM;
         json_open_object(&w, NULL);
         json_add_string(&w, "profile_base", p->base);
-        json_open_array(&w, "config_layers");
-        for (char **s = p->files; s && *s; s++)
-                json_add_string(&w, NULL, *s);
-        json_close_array(&w);
+        json_add_strings(&w, "config_layers", p->files);
         add_rules(&w, "filesystem", p, rules, false);
         add_network(&w, p);
         add_rules(&w, "devices", p, rules, true);

@@ -96,6 +96,13 @@ void json_add_string(JsonWriter *w, const char *key, const char *value) {
                 json_add_null(w, key);
 }
 
+void json_add_strings(JsonWriter *w, const char *key, char *const *list) {
+        json_open_array(w, key);
+        for (; list && *list; list++)
+                json_add_string(w, NULL, *list);
+        json_close_array(w);
+}
+
 void json_add_u64(JsonWriter *w, const char *key, uint64_t value) {
         char digits[24];
         begin_value(w, key);

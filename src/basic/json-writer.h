@@ -20,6 +20,8 @@ void json_open_array(JsonWriter *w, const char *key);
 void json_close_array(JsonWriter *w);
 void json_add_string(JsonWriter *w, const char *key, const char *value); /* NULL value → null */
 void json_add_string_n(JsonWriter *w, const char *key, const char *value, size_t size);
+/* An array of strings; NULL is an empty one. */
+void json_add_strings(JsonWriter *w, const char *key, char *const *list);
 void json_add_u64(JsonWriter *w, const char *key, uint64_t value);
 void json_add_bool(JsonWriter *w, const char *key, bool value);
 void json_add_null(JsonWriter *w, const char *key);

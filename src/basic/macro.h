@@ -16,7 +16,6 @@
 #define _printf_(a, b) __attribute__((format(printf, a, b)))
 #define _noreturn_ __attribute__((noreturn))
 #define _unused_ __attribute__((unused))
-#define _must_check_ __attribute__((warn_unused_result))
 
 #define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
 #define STRLEN(s) (sizeof("" s "") - 1)

@@ -116,3 +116,12 @@ int strv_consume(char ***list, char *s) {
 int strv_extend(char ***list, const char *s) {
         return strv_consume(list, strdup(s));
 }
+
+int strv_extend_list(char ***list, char *const *more) {
+        for (; more && *more; more++) {
+                int r = strv_extend(list, *more);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -17,3 +17,14 @@ size_t utf8_sequence(const unsigned char *s, size_t size) {
                 return 0;
         return n;
 }
+
+bool utf8_valid(const char *s) {
+        size_t left = strlen(s), n;
+
+        for (; left > 0; s += n, left -= n) {
+                n = utf8_sequence((const unsigned char *) s, left);
+                if (n == 0)
+                        return false;
+        }
+        return true;
+}

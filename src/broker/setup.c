@@ -7,8 +7,8 @@
 #include "basic/text.h"
 #include "broker/limits.h"
 #include "broker/setup-provider.h"
+#include "shared/session-id.h"
 
-#define SESSION_ID_MAX 28U
 #define TOKEN_SIZE 64U
 #define DEFAULT_PORT 443U /* all that a provider needs */
 
@@ -96,15 +96,10 @@ int setup_check_members(JsonObject *o, const char *where, const char *const *kno
         return 0;
 }
 
-static bool session_valid(const char *id) {
-        size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
-        return n > 0 && n <= SESSION_ID_MAX && id[n] == 0;
-}
-
 static int parse_identity(Setup *s, JsonObject *o, char **ret_problem) {
         const char *session, *token;
 
-        if (json_get_string(o, "session", &session) < 0 || !session_valid(session))
+        if (json_get_string(o, "session", &session) < 0 || !session_id_valid(session))
                 return setup_problem(ret_problem, "\"session\" is missing or not 1 to 28 of a-z and 0-9");
         if (json_get_string(o, "token", &token) < 0 || strlen(token) != TOKEN_SIZE || strspn(token, "0123456789abcdef") != TOKEN_SIZE)
                 return setup_problem(ret_problem, "\"token\" is missing or not 64 hexadecimal digits");

@@ -309,7 +309,3 @@ void tls_remember(TlsSession *s) {
         forget_ticket(s->peer);
         s->peer->ticket = data;
 }
-
-bool tls_resumed(const TlsSession *s) {
-        return gnutls_session_is_resumed(s->session) != 0;
-}

@@ -36,4 +36,3 @@ bool tls_pending(const TlsSession *s); /* decrypted bytes wait: no event will te
 void tls_bye(TlsSession *s);
 /* Keeps the session's ticket, if one came, for the next connection. */
 void tls_remember(TlsSession *s);
-bool tls_resumed(const TlsSession *s);

@@ -12,20 +12,13 @@
 
 /* Without a daemon: the same reader as errandd's, so that a file can be looked at before anything is installed. */
 
-static void add_list(JsonWriter *w, const char *key, char *const *list) {
-        json_open_array(w, key);
-        for (; list && *list; list++)
-                json_add_string(w, NULL, *list);
-        json_close_array(w);
-}
-
 static int print_json(char *const *problems, char *const *warnings) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         json_open_object(&w, NULL);
         json_add_bool(&w, "accepted", !problems);
-        add_list(&w, "problems", problems);
-        add_list(&w, "warnings", warnings);
+        json_add_strings(&w, "problems", problems);
+        json_add_strings(&w, "warnings", warnings);
         json_close_object(&w);
         return json_print(&w, stdout);
 }

@@ -9,6 +9,7 @@
 #include "errand/embedded.h"
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
+#include "shared/session-id.h"
 
 #define HELLO_USEC (5 * USEC_PER_SEC) /* a daemon that says nothing for so long hangs */
 
@@ -271,9 +272,7 @@ int manager_call(Connection *c, const char *member, const char *doing, sd_bus_me
 }
 
 int check_id(const char *id) {
-        size_t n = strspn(id, "abcdefghijklmnopqrstuvwxyz0123456789");
-
-        if (n > 0 && n <= BUS_SESSION_ID_MAX && !id[n])
+        if (session_id_valid(id))
                 return EXIT_OK;
         log_error("\"%.64s\" is no session's id: 1 to 28 of a-z and 0-9; errand threads list shows them", id);
         return EXIT_NOT_THERE;

@@ -81,27 +81,6 @@ bool embedded_has_state(const Paths *p) {
         return (size_t) snprintf(path, sizeof(path), "%s/.records", p->state) < sizeof(path) && access(path, F_OK) >= 0;
 }
 
-static int open_program(void) {
-        static const char *const beside[] = {"errandd", "../errandd/errandd"}; /* installed together, the build tree */
-        const char *named = getenv("ERRAND_LIBEXEC");
-        char self[PATH_MAX], path[PATH_MAX + 64];
-        ssize_t n;
-        int fd;
-
-        n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        self[n > 0 ? n : 0] = 0;
-        if (strrchr(self, '/'))
-                *strrchr(self, '/') = 0;
-        for (size_t i = 0; i < ELEMENTSOF(beside); i++) {
-                (void) snprintf(path, sizeof(path), "%s/%s", named && named[0] == '/' ? named : self, beside[i]);
-                fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-                if (fd >= 0)
-                        return fd;
-        }
-        fd = open(ERRAND_LIBEXECDIR "/errandd", O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        return fd < 0 ? -errno : fd;
-}
-
 /* Between fork and exec. */
 _noreturn_ static void become_daemon(int program, int words, char *const *argv) {
         sigset_t none;
@@ -231,9 +210,9 @@ int embedded_start(const Paths *p, const Request *q, int *ret) {
         size_t n = 2;
         int r;
 
-        program = open_program();
+        program = paths_open_program("errandd");
         if (program < 0) {
-                log_error_errno(program, "Failed to find the program errandd, which belongs beside errand or into " ERRAND_LIBEXECDIR ": %m");
+                log_error_errno(program, "Failed to find the program errandd, which belongs beside errand or into " ERRAND_LIBEXEC_DIR ": %m");
                 return EXIT_NO_DAEMON;
         }
         n = add_option(argv, n, "--state-dir", q->state_dir);

@@ -119,11 +119,3 @@ int relay_new(sd_event *event, const RelayOptions *o, Relay **ret) {
         *ret = TAKE_PTR(r);
         return 0;
 }
-
-int relay_push(Relay *r, const char *data, size_t size) {
-        if (size > sizeof(r->buffer) - r->end)
-                return -ENOBUFS;
-        memcpy(r->buffer + r->end, data, size);
-        r->end += size;
-        return settle(r);
-}

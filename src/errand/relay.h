@@ -26,6 +26,3 @@ typedef struct RelayOptions {
 int relay_new(sd_event *event, const RelayOptions *o, Relay **ret);
 Relay *relay_free(Relay *r);
 DEFINE_CLEANUP(Relay *, relay_free);
-
-/* Puts bytes behind those that wait; -ENOBUFS when there is no room. */
-int relay_push(Relay *r, const char *data, size_t size);

@@ -12,7 +12,7 @@
 
 #define LABEL_WIDTH 10
 
-TableColour state_colour(const char *state) {
+static TableColour state_colour(const char *state) {
         if (streq(state, "running"))
                 return COLOUR_GOOD;
         if (streq(state, "failed"))

@@ -19,5 +19,3 @@ typedef struct SessionLine {
 
 /* Calls `each` for every session, the oldest first, until it returns another code than EXIT_OK. */
 int sessions_each(Connection *c, bool all, int (*each)(const SessionLine *s, void *userdata), void *userdata);
-
-TableColour state_colour(const char *state);

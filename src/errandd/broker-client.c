@@ -143,13 +143,6 @@ int broker_client_new(sd_event *event, const BrokerStart *start, const BrokerHan
         return 0;
 }
 
-static void add_texts(JsonWriter *w, const char *key, char *const *list) {
-        json_open_array(w, key);
-        for (; list && *list; list++)
-                json_add_string(w, NULL, *list);
-        json_close_array(w);
-}
-
 typedef struct SetupFds {
         int fds[MESSAGE_FDS_MAX];
         size_t n, n_borrowed; /* the first ones are not ours to close */
@@ -189,11 +182,11 @@ static int format_setup(BrokerClient *b, const BrokerSetup *setup, JsonWriter *w
                         r = add_ca(w, fds, &c->providers[i], f);
         json_close_array(w);
         json_open_object(w, "egress");
-        add_texts(w, "allow", setup->allow);
+        json_add_strings(w, "allow", setup->allow);
         if (setup->allow_internal_any)
                 json_add_bool(w, "allowInternal", true);
         else
-                add_texts(w, "allowInternal", setup->allow_internal);
+                json_add_strings(w, "allowInternal", setup->allow_internal);
         json_open_array(w, "ports");
         for (size_t i = 0; i < setup->n_ports; i++)
                 json_add_u64(w, NULL, setup->ports[i]);

@@ -28,7 +28,8 @@ Credentials *credentials_free(Credentials *c) {
         return mfree(c);
 }
 
-const char *provider_default_url(const char *id) {
+/* Where a provider without a base URL answers; NULL when it is not known. */
+static const char *provider_default_url(const char *id) {
         return streq(id, "anthropic") ? "https://api.anthropic.com" : streq(id, "openai") ? "https://api.openai.com/v1" : NULL;
 }
 

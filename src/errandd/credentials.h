@@ -29,9 +29,6 @@ int credentials_new(const Config *c, bool brokered, Credentials **ret, Fault *f)
 Credentials *credentials_free(Credentials *c);
 DEFINE_CLEANUP(Credentials *, credentials_free);
 
-/* Where a provider without a base URL answers; NULL when it is not known. */
-const char *provider_default_url(const char *id);
-
 /* The header that its key travels in, for a broker: "bearer" or "x-api-key". */
 const char *provider_placement(const SessionProvider *p);
 

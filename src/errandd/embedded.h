@@ -9,7 +9,7 @@ typedef struct EmbeddedOptions {
         const char *state_dir, *config, *user; /* NULL: the usual */
 } EmbeddedOptions;
 
-/* Exit codes, see design and errandd(8). Only 1 is worth another try. */
+/* Exit codes, as --help says them. Only 1 is worth another try. */
 enum {
         EXIT_STOPPED = 0,
         EXIT_FAILED = 1,

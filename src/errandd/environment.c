@@ -79,21 +79,17 @@ static int put_both(char ***list, const char *name, const char *value) {
         return r < 0 ? r : put_format(list, upper, "%s", value);
 }
 
+/* all_proxy too names an HTTP proxy: the broker speaks no SOCKS, and some clients fail at once on a SOCKS URL that they have no support for. */
 static int put_proxies(char ***list, const Credentials *c, uint16_t port) {
-        char http[512], socks[512];
+        static const char *const names[] = {"http_proxy", "https_proxy", "all_proxy"};
+        char proxy[512];
+        int r = 0;
 
-        (void) snprintf(http, sizeof(http), "http://errand:%s@127.0.0.1:%u", secret_data(c->credential), port);
-        (void) snprintf(socks, sizeof(socks), "socks5h://errand:%s@127.0.0.1:%u", secret_data(c->credential), port);
-        int r = put_both(list, "http_proxy", http);
-        if (r >= 0)
-                r = put_both(list, "https_proxy", http);
-        if (r >= 0)
-                r = put_both(list, "all_proxy", socks);
-        if (r >= 0)
-                r = put_both(list, "no_proxy", NO_PROXY);
-        secret_wipe(http, sizeof(http));
-        secret_wipe(socks, sizeof(socks));
-        return r;
+        (void) snprintf(proxy, sizeof(proxy), "http://errand:%s@127.0.0.1:%u", secret_data(c->credential), port);
+        for (size_t i = 0; i < ELEMENTSOF(names) && r >= 0; i++)
+                r = put_both(list, names[i], proxy);
+        secret_wipe(proxy, sizeof(proxy));
+        return r < 0 ? r : put_both(list, "no_proxy", NO_PROXY);
 }
 
 /* The variable by which clients of that API are told where it is. */

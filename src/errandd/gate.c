@@ -14,7 +14,7 @@ struct Held {
         BusLink *link;
         sd_bus_message *message;
         AuthorizeRequest request; /* what was asked; its texts are not kept */
-        char session[BUS_SESSION_ID_MAX + 1];
+        char session[SESSION_ID_MAX + 1];
         void *ticket;
         bool answered, allowed;
         Held *next;
@@ -125,7 +125,7 @@ static int find_argument_session(BusLink *l, sd_bus_message *m, Session **ret, s
                 r = sd_bus_message_rewind(m, true);
         if (r < 0)
                 return r;
-        *ret = strlen(id) <= BUS_SESSION_ID_MAX ? manager_find(l->bus->manager, id) : NULL;
+        *ret = strlen(id) <= SESSION_ID_MAX ? manager_find(l->bus->manager, id) : NULL;
         return *ret ? 0 : bus_not_found(error, "session");
 }
 

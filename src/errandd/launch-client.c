@@ -158,13 +158,6 @@ static void add_fd(JsonWriter *w, FdList *l, const char *name, int fd) {
         l->fds[l->n++] = fd;
 }
 
-static void add_texts(JsonWriter *w, const char *key, char *const *list) {
-        json_open_array(w, key);
-        for (; list && *list; list++)
-                json_add_string(w, NULL, *list);
-        json_close_array(w);
-}
-
 static void add_fds(JsonWriter *w, const Launch *launch, FdList *l) {
         json_open_array(w, "fds");
         add_fd(w, l, "project", launch->project);
@@ -193,7 +186,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         channel_open(l->channel, &w, "launch");
         json_add_string(&w, "session", launch->session);
         json_add_string(&w, "backend", "bailey");
-        add_texts(&w, "command", launch->command);
+        json_add_strings(&w, "command", launch->command);
         json_add_bool(&w, "interactive", launch->interactive);
         if (launch->interactive && launch->rows > 0 && launch->columns > 0) {
                 json_add_u64(&w, "rows", launch->rows);
@@ -206,7 +199,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
                 json_add_string(&w, "listen", listen);
         }
         json_add_bool(&w, "strict", launch->strict);
-        add_texts(&w, "acceptGaps", launch->accept_gaps);
+        json_add_strings(&w, "acceptGaps", launch->accept_gaps);
         json_add_u64(&w, "graceMs", launch->grace / USEC_PER_MSEC);
         json_add_u64(&w, "fileMax", launch->file_max);
         json_add_string(&w, "shimSocket", launch->shim_socket);
@@ -217,8 +210,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked: %s", strerror(-r)) : 0;
 }
 
-static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int signal, int state, ChannelReply reply,
-               void *userdata) {
+static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int state, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         if (!l->channel)
@@ -228,8 +220,6 @@ static int ask(LaunchClient *l, const char *type, const char *session, const cha
                 json_add_string(&w, "session", session);
         if (socket)
                 json_add_string(&w, "shimSocket", socket);
-        if (signal > 0)
-                json_add_u64(&w, "signal", (uint64_t) signal);
         if (state >= 0) {
                 json_open_array(&w, "fds");
                 json_add_string(&w, NULL, "state");
@@ -238,22 +228,14 @@ static int ask(LaunchClient *l, const char *type, const char *session, const cha
         return channel_send(l->channel, &w, &state, state >= 0 ? 1 : 0, reply, userdata);
 }
 
-int launch_client_stop(LaunchClient *l, const char *session, const char *socket, ChannelReply reply, void *userdata) {
-        return ask(l, "stop", session, socket, 0, -EBADF, reply, userdata);
-}
-
-int launch_client_kill(LaunchClient *l, const char *session, const char *socket, int signal, ChannelReply reply, void *userdata) {
-        return ask(l, "kill", session, socket, signal, -EBADF, reply, userdata);
-}
-
 int launch_client_adopt(LaunchClient *l, const char *session, const char *socket) {
-        return ask(l, "adopt", session, socket, 0, -EBADF, NULL, NULL);
+        return ask(l, "adopt", session, socket, -EBADF, NULL, NULL);
 }
 
 int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata) {
-        return ask(l, "collect", session, NULL, 0, state, reply, userdata);
+        return ask(l, "collect", session, NULL, state, reply, userdata);
 }
 
 int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata) {
-        return ask(l, "probe", NULL, NULL, 0, -EBADF, reply, userdata);
+        return ask(l, "probe", NULL, NULL, -EBADF, reply, userdata);
 }

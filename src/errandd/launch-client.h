@@ -41,10 +41,7 @@ typedef struct Launch {
 
 /* reply: "launched" with "pid". */
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f);
-/* The shim's SIGTERM, which makes it stop its session. The socket is by which a launcher that was started again finds it. */
-int launch_client_stop(LaunchClient *l, const char *session, const char *socket, ChannelReply reply, void *userdata);
-int launch_client_kill(LaunchClient *l, const char *session, const char *socket, int signal, ChannelReply reply, void *userdata);
-/* A shim that an earlier launcher started: its end will be told. */
+/* A shim that an earlier launcher started, found by its socket: its end will be told. */
 int launch_client_adopt(LaunchClient *l, const char *session, const char *socket);
 /* Removes what the payload's account left in that directory; the fd is borrowed. */
 int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata);

@@ -51,7 +51,7 @@ static int method_get_session(sd_bus_message *m, void *userdata, sd_bus_error *e
         const char *id;
         int r;
 
-        r = bus_read_text(m, "the session's id", BUS_SESSION_ID_MAX, &id, error);
+        r = bus_read_text(m, "the session's id", SESSION_ID_MAX, &id, error);
         if (r < 0)
                 return r;
         if (!bus_link_find(t->link, id))
@@ -115,7 +115,7 @@ static int method_list_grants(sd_bus_message *m, void *userdata, sd_bus_error *e
         Session *s;
         int r;
 
-        r = bus_read_text(m, "the session's id", BUS_SESSION_ID_MAX, &id, error);
+        r = bus_read_text(m, "the session's id", SESSION_ID_MAX, &id, error);
         if (r < 0)
                 return r;
         s = bus_link_find(t->link, id);

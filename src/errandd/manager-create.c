@@ -10,30 +10,9 @@
 #include "errandd/config-values.h"
 #include "errandd/session-run.h"
 
-static int copy_texts(char *const *from, char ***ret) {
-        for (; from && *from; from++) {
-                int r = strv_extend(ret, *from);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int copy_text(const char *from, char **ret) {
         *ret = from ? strdup(from) : NULL;
         return from && !*ret ? -ENOMEM : 0;
-}
-
-static bool is_utf8(const char *s) {
-        const unsigned char *p = (const unsigned char *) s, *end = p + strlen(s);
-
-        while (p < end) {
-                size_t n = utf8_sequence(p, (size_t) (end - p));
-                if (n == 0)
-                        return false;
-                p += n;
-        }
-        return true;
 }
 
 /* Opened once, and held: what is put in its place later is another project. */
@@ -53,7 +32,7 @@ static int open_project(const SessionOptions *o, int *ret_fd, char **ret_path, F
         int r = path_of_fd(fd, &path);
         if (r < 0)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "the project %s has no path: %s", o->project ?: "that was passed", strerror(-r));
-        if (!is_utf8(path))
+        if (!utf8_valid(path))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "the project's path is not UTF-8, and a policy cannot name it; rename the directory");
         *ret_fd = TAKE_FD(fd);
         *ret_path = TAKE_PTR(path);
@@ -94,7 +73,7 @@ static int take_env(const Caller *caller, const SessionOptions *o, SessionRecord
                 if (problem)
                         return fault_set(f, ERROR_INVALID_ARGUMENT, "env: %.128s %s", name ?: "", problem);
         }
-        return copy_texts(o->env, &record->env) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+        return strv_extend_list(&record->env, o->env) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
 static int take_network(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
@@ -113,7 +92,7 @@ static int take_command(Manager *m, const SessionOptions *o, SessionRecord *reco
 
         if (!command || !*command || !**command)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "no command is given, and agent.command names none");
-        return copy_texts(command, &record->command) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+        return strv_extend_list(&record->command, command) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
 /* Decided once and recorded; without a name it is decided when the session starts. */

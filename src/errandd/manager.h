@@ -73,7 +73,7 @@ const Config *manager_config(Manager *m);
 /* Reads the file again; sessions that run keep what they were started with. */
 int manager_reload(Manager *m, Fault *f);
 
-/* The start-up report in the seed's form, a line each, and the gaps alone; both borrowed. */
+/* The start-up report, a line each, and the gaps alone; both borrowed. */
 char *const *manager_report(Manager *m);
 char *const *manager_gaps(Manager *m);
 
@@ -84,7 +84,7 @@ Session *manager_next(Manager *m, Session *after);
 /* Brings in what the spools hold before it answers. */
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f);
 
-/* Options of CreateSession, checked for form by the bus's face and for authority here (design: a plain caller narrows only). */
+/* Options of CreateSession, checked for form by the bus's face and for authority here: a plain caller narrows only. */
 typedef struct SessionOptions {
         const char *id;      /* NULL: minted */
         const char *project; /* embedded and user mode: an absolute path */

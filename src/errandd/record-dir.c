@@ -15,11 +15,6 @@
 #define MINTED_SIZE 8U /* 36^8: two that are the same are not met, and are tried again if so */
 #define MINT_TRIES 16U
 
-bool session_id_valid(const char *s) {
-        size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789");
-        return n > 0 && n <= SESSION_ID_MAX && s[n] == 0;
-}
-
 /* Ours alone, or whoever could change it would decide what sessions may do. */
 static int open_private_dir(int at, const char *name) {
         _cleanup_close_ int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

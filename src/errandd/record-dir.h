@@ -5,13 +5,9 @@
  * (temporary file, fsync, rename, fsync of the directory); files that others write are opened here, append-only, and only their fd is
  * given away. Names are single components, always below an open directory, and never followed. */
 
-#include "basic/macro.h"
+#include "shared/session-id.h"
 
-#define SESSION_ID_MAX 28U /* a dynamic user eb-ID may have 31 characters */
 #define RECORD_FILE_MAX (1024U * 1024U) /* 1024 grants of the longest hosts are half of it */
-
-/* [a-z0-9]{1,28} */
-bool session_id_valid(const char *s);
 
 /* Opens STATEDIR/.records (0700), making it if need be. The fd, or a negative errno: -EPERM when it is another account's or open to others. */
 int record_root_open(int state_dir);

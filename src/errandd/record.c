@@ -98,10 +98,7 @@ static void write_field(JsonWriter *w, const SessionRecord *s, const struct Fiel
                         json_add_string(w, f->name, *(char *const *) at);
                 break;
         case FIELD_TEXTS:
-                json_open_array(w, f->name);
-                for (char *const *t = *(char **const *) at; t && *t; t++)
-                        json_add_string(w, NULL, *t);
-                json_close_array(w);
+                json_add_strings(w, f->name, *(char **const *) at);
                 break;
         case FIELD_COUNT:
                 json_add_u64(w, f->name, MIN(*(const uint64_t *) at, COUNTER_MAX));

@@ -80,7 +80,6 @@ void session_arm_expiry(Session *s);
 
 /* session-start.c */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
-int session_open_project(Session *s, Fault *f);
 
 /* session-places.c: the project is open */
 int session_check_places(Session *s, Fault *f);

@@ -29,7 +29,7 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
 }
 
 /* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
-int session_open_project(Session *s, Fault *f) {
+static int open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
         const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
@@ -191,15 +191,6 @@ static Run *run_new(Session *s) {
         return run;
 }
 
-static int copy_list(char *const *from, char ***ret) {
-        for (; from && *from; from++) {
-                int r = strv_extend(ret, *from);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
 static int mint(Run *run, Fault *f) {
         Session *s = run->session;
         const Config *c = s->manager->config;
@@ -208,7 +199,7 @@ static int mint(Run *run, Fault *f) {
         int r = credentials_new(c, brokered, &run->credentials, f);
         if (r < 0 || !brokered)
                 return r;
-        r = copy_list(s->record->allow_given ? s->record->allow : c->sandbox.egress.allow, &run->allow);
+        r = strv_extend_list(&run->allow, s->record->allow_given ? s->record->allow : c->sandbox.egress.allow);
         if (r >= 0)
                 r = ports_take(&s->manager->ports, &run->port);
         return r < 0 ? fault_set(f, ERROR_LIMIT, "there is no port for session %s: %s", s->record->id, strerror(-r)) : 0;
@@ -247,7 +238,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         int r = check_start(s, f);
         if (r >= 0)
-                r = session_open_project(s, f);
+                r = open_project(s, f);
         if (r >= 0)
                 r = session_check_places(s, f);
         if (r >= 0)

@@ -77,10 +77,7 @@ static int reply_report(Probe *p) {
                 return -EBADMSG;
         launcher_open_reply(&w, "probe", p->ticket);
         json_add_string(&w, "backend", "bailey");
-        json_open_array(&w, "gaps");
-        for (char **g = gaps; g && *g; g++)
-                json_add_string(&w, NULL, *g);
-        json_close_array(&w);
+        json_add_strings(&w, "gaps", gaps);
         json_add_u64(&w, "landlock", landlock);
         json_add_bool(&w, "isolated", isolated);
         launcher_send(p->launcher, &w);

@@ -224,8 +224,8 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
                 r = add_fd(s, launch_fd_to_string(i), p->fds[i]);
         if (r >= 0)
                 r = add(s, "--");
-        for (char **c = p->command; *c && r >= 0; c++)
-                r = strv_extend(&s->argv, *c);
+        if (r >= 0)
+                r = strv_extend_list(&s->argv, p->command);
         s->keep[s->n_keep++] = l->shim;
         return r;
 }

@@ -65,7 +65,7 @@ static Session *named_session(Request *q) {
         Session *s;
 
         int r = json_get_string(q->object, "shimSocket", &socket);
-        if (json_get_string(q->object, "session", &id) < 0 || !launch_session_valid(id) || (r < 0 && r != -ENOENT)) {
+        if (json_get_string(q->object, "session", &id) < 0 || !session_id_valid(id) || (r < 0 && r != -ENOENT)) {
                 reply(q, -EINVAL, "\"session\" is not a session's id, or \"shimSocket\" no path");
                 return NULL;
         }
@@ -124,7 +124,7 @@ static void handle_collect(Request *q) {
         const char *id;
         Session *s;
 
-        if (json_get_string(q->object, "session", &id) < 0 || !launch_session_valid(id) || state < 0) {
+        if (json_get_string(q->object, "session", &id) < 0 || !session_id_valid(id) || state < 0) {
                 reply(q, -EINVAL, "a collect has the \"session\" and the descriptor \"state\"");
                 return;
         }
@@ -158,7 +158,7 @@ static const struct {
         {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
         {"adopt", handle_adopt, {"session", "shimSocket"}, false},
         {"usage", handle_usage, {"session", "shimSocket"}, false},
-        {"collect", handle_collect, {"session", "path"}, false},
+        {"collect", handle_collect, {"session"}, false},
         {"probe", handle_probe, {"backend"}, false},
         {"mkproject", handle_mkproject, {}, true},
 };

@@ -12,7 +12,6 @@
 #include "launch/limits.h"
 #include "launch/request.h"
 
-#define SESSION_SIZE_MAX 28U
 
 typedef enum FdKind {
         FD_DIRECTORY,
@@ -70,12 +69,6 @@ LaunchPlan *launch_plan_free(LaunchPlan *p) {
         return mfree(p);
 }
 
-bool launch_session_valid(const char *s) {
-        size_t n = strlen(s);
-
-        return n > 0 && n <= SESSION_SIZE_MAX && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789") == n;
-}
-
 bool request_members_known(JsonObject *o, const char *const *known, const char **ret_name) {
         static const char *const always[] = {"v", "type", "serial", "fds"};
         GList *names = json_object_get_members(o);
@@ -121,8 +114,8 @@ static int read_bool(JsonObject *o, const char *name, bool *ret, char **ret_prob
 static int read_words(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         const char *s;
 
-        if (json_get_string(o, "session", &s) < 0 || !launch_session_valid(s))
-                return problem(ret_problem, "\"session\" is not an id of 1 to %u characters a-z and 0-9", SESSION_SIZE_MAX);
+        if (json_get_string(o, "session", &s) < 0 || !session_id_valid(s))
+                return problem(ret_problem, "\"session\" is not an id of 1 to %u characters a-z and 0-9", SESSION_ID_MAX);
         p->session = strdup(s);
         if (json_get_string(o, "backend", &s) < 0 || !streq(s, "bailey"))
                 return problem(ret_problem, "\"backend\" is not \"bailey\", the only one that there is here");

@@ -4,6 +4,7 @@
 /* A "launch" request, read strictly into a plan: what is not understood whole is refused whole. */
 
 #include "shared/message.h"
+#include "shared/session-id.h"
 
 typedef enum LaunchFd {
         LAUNCH_FD_PROJECT,     /* directory */
@@ -36,9 +37,6 @@ typedef struct LaunchPlan {
         uint64_t file_max;        /* bytes of one file that the payload writes; 0: not limited */
         int fds[_LAUNCH_FD_MAX];  /* -EBADF where there is none */
 } LaunchPlan;
-
-/* [a-z0-9]{1,28}, as errandd has it. */
-bool launch_session_valid(const char *s);
 
 /* Takes the message's fds. -EBADMSG with *ret_problem, a sentence (to free). */
 int launch_plan_parse(Message *m, LaunchPlan **ret, char **ret_problem);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "basic/text.h"
+#include "basic/utf8.h"
 #include "shared/bus-error.h"
 #include "shared/bus-message.h"
 
@@ -43,7 +44,7 @@ int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
                 e = BUS_ERROR_SETUP; /* a failure without a name is still a failure */
         if (!text)
                 text = "no reason was given";
-        if (!bus_text_valid(text)) {
+        if (!utf8_valid(text)) {
                 escaped = string_escape_control(text);
                 text = escaped ?: "out of memory";
         }

@@ -3,23 +3,12 @@
 #include "basic/utf8.h"
 #include "shared/bus-message.h"
 
-bool bus_text_valid(const char *s) {
-        size_t left = strlen(s), n;
-
-        for (; left > 0; s += n, left -= n) {
-                n = utf8_sequence((const unsigned char *) s, left);
-                if (n == 0)
-                        return false;
-        }
-        return true;
-}
-
 int bus_append_text(sd_bus_message *m, const char *s) {
         _cleanup_free_ char *escaped = NULL;
 
         if (!s)
                 s = "";
-        if (!bus_text_valid(s)) {
+        if (!utf8_valid(s)) {
                 escaped = string_escape_control(s);
                 if (!escaped)
                         return -ENOMEM;

@@ -8,8 +8,6 @@
 
 #include "basic/macro.h"
 
-bool bus_text_valid(const char *s);
-
 int bus_append_text(sd_bus_message *m, const char *s);
 int bus_append_texts(sd_bus_message *m, char *const *list); /* as "as" */
 

@@ -5,14 +5,6 @@
 #include "basic/text.h"
 #include "shared/bus-object.h"
 
-static size_t id_length(const char *s) {
-        size_t n = 0;
-
-        while ((s[n] >= 'a' && s[n] <= 'z') || ascii_digit(s[n]))
-                n++;
-        return n;
-}
-
 static int parse_number(const char *s, uint64_t max, uint64_t *ret) {
         if (s[0] == '0')
                 return -EINVAL; /* one spelling; and numbers begin at 1 */
@@ -42,8 +34,8 @@ int bus_object_parse(const char *path, BusObject *ret) {
         else
                 return -EINVAL;
 
-        n = id_length(rest);
-        if (n == 0 || n > BUS_SESSION_ID_MAX)
+        n = session_id_span(rest);
+        if (n == 0 || n > SESSION_ID_MAX)
                 return -EINVAL;
         memcpy(o.session, rest, n);
         if (o.kind == BUS_OBJECT_SESSION ? rest[n] != 0 : rest[n] != '/' || parse_number(rest + n + 1, UINT32_MAX, &o.number) < 0)
@@ -66,16 +58,10 @@ BusObjectKind bus_object_kind_of(const char *interface) {
         return _BUS_OBJECT_KIND_INVALID;
 }
 
-static bool id_valid(const char *id) {
-        size_t n = id_length(id);
-
-        return n > 0 && n <= BUS_SESSION_ID_MAX && id[n] == 0;
-}
-
 BusPath bus_session_path(const char *id) {
         BusPath p;
 
-        if (id_valid(id))
+        if (session_id_valid(id))
                 snprintf(p.text, sizeof(p.text), BUS_SESSION_ROOT "/%.28s", id);
         else
                 snprintf(p.text, sizeof(p.text), BUS_ROOT);
@@ -85,7 +71,7 @@ BusPath bus_session_path(const char *id) {
 BusPath bus_grant_path(const char *id, uint32_t number) {
         BusPath p;
 
-        if (id_valid(id))
+        if (session_id_valid(id))
                 snprintf(p.text, sizeof(p.text), BUS_GRANT_ROOT "/%.28s/%" PRIu32, id, number);
         else
                 snprintf(p.text, sizeof(p.text), BUS_ROOT);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Object paths of the bus API. A session's id is [a-z0-9]{1,28}, so it stands in a path as it is. */
+/* Object paths of the bus API. A session's id stands in a path as it is. */
 
-#include "basic/macro.h"
+#include "shared/session-id.h"
 
 #define BUS_ROOT "/org/errand1"
 #define BUS_SESSION_ROOT BUS_ROOT "/session"
@@ -15,7 +15,6 @@
 #define BUS_GRANT_INTERFACE "org.errand1.Grant"
 #define BUS_RECEIPT_INTERFACE "org.errand1.Receipt"
 
-#define BUS_SESSION_ID_MAX 28U
 #define BUS_PATH_MAX 96U /* the longest, a grant's, has 18 + 28 + 1 + 10 bytes */
 
 typedef enum BusObjectKind {
@@ -29,7 +28,7 @@ typedef enum BusObjectKind {
 
 typedef struct BusObject {
         BusObjectKind kind;
-        char session[BUS_SESSION_ID_MAX + 1]; /* SESSION, GRANT */
+        char session[SESSION_ID_MAX + 1]; /* SESSION, GRANT */
         uint64_t number;                      /* GRANT (32 bits), RECEIPT; never 0 */
 } BusObject;
 

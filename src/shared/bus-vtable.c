@@ -2,7 +2,8 @@
 #include "basic/text.h"
 #include "shared/bus-vtable.h"
 
-const sd_bus_vtable *vtable_next(const sd_bus_vtable *after, char type) {
+/* The next member of that type ('M', 'S', 'P', 'W'; 0: any), NULL at the end; begin with the vtable itself. */
+static const sd_bus_vtable *vtable_next(const sd_bus_vtable *after, char type) {
         const sd_bus_vtable *v = after;
 
         if (v->type == _SD_BUS_VTABLE_END)
@@ -11,17 +12,6 @@ const sd_bus_vtable *vtable_next(const sd_bus_vtable *after, char type) {
                 if (type == 0 || v->type == type)
                         return v;
         return NULL;
-}
-
-const char *vtable_member(const sd_bus_vtable *v) {
-        switch (v->type) {
-        case _SD_BUS_VTABLE_METHOD:
-                return v->x.method.member;
-        case _SD_BUS_VTABLE_SIGNAL:
-                return v->x.signal.member;
-        default:
-                return v->x.property.member;
-        }
 }
 
 /* Bytes of the first complete type in a signature that libsystemd has accepted. */

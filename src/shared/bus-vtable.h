@@ -14,7 +14,3 @@ void vtable_introspect(const char *interface, const sd_bus_vtable *vtable, FILE 
 /* Appends a{sv} with all properties, or with those alone that can change. userdata is the object, as a getter gets it. */
 int vtable_append_properties(sd_bus_message *m, const char *path, const char *interface, const sd_bus_vtable *vtable, bool changing,
                              void *userdata);
-
-/* The next member of that type ('M', 'S', 'P', 'W'; 0: any), NULL at the end; begin with the vtable itself. */
-const sd_bus_vtable *vtable_next(const sd_bus_vtable *after, char type);
-const char *vtable_member(const sd_bus_vtable *v);

@@ -15,7 +15,7 @@ typedef struct JsonProblem {
 } JsonProblem;
 
 /* 0, or -EBADMSG with *ret_problem set: not UTF-8, a NUL, not RFC 8259, deeper than max_depth (of objects and lists; at most 64),
- * two members of one name in one object, an integer outside of 64 bits; -ENOMEM. */
+ * two members of one name in one object, an integer of more than 18 digits; -ENOMEM. */
 int json_check(const char *text, size_t size, unsigned max_depth, JsonProblem *ret_problem);
 
 /* Checks and reads. *ret_parser owns the tree whose root, an object, is *ret; g_object_unref() frees it. */

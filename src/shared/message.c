@@ -3,7 +3,7 @@
 
 #include "basic/fd.h"
 #include "basic/text.h"
-#include "shared/json-text.h"
+#include "shared/json-check.h"
 #include "shared/message.h"
 
 struct Message {
@@ -59,27 +59,14 @@ static int check_fd_names(const Message *m, char **ret_problem) {
 }
 
 static int parse_object(Message *m, const char *data, size_t size, char **ret_problem) {
+        JsonProblem json;
         uint64_t version;
 
         if (size > MESSAGE_SIZE_MAX)
                 return problem(ret_problem, "the message is larger than %u bytes", MESSAGE_SIZE_MAX);
-        if (memchr(data, 0, size) || !g_utf8_validate(data, (gssize) size, NULL))
-                return problem(ret_problem, "the message is not UTF-8 text");
-        if (size == 0 || data[0] != '{')
-                return problem(ret_problem, "the message is not a JSON object");
-        int r = json_text_check(data, size, MESSAGE_DEPTH_MAX);
-        if (r == -E2BIG)
-                return problem(ret_problem, "the message is nested deeper than %u", MESSAGE_DEPTH_MAX);
+        int r = json_read_object(data, size, MESSAGE_DEPTH_MAX, &m->parser, &m->object, &json);
         if (r < 0)
-                return problem(ret_problem, "the message is not valid JSON");
-
-        m->parser = json_parser_new();
-        if (!json_parser_load_from_data(m->parser, data, (gssize) size, NULL))
-                return problem(ret_problem, "the message is not valid JSON");
-        JsonNode *root = json_parser_get_root(m->parser);
-        if (!root || !JSON_NODE_HOLDS_OBJECT(root))
-                return problem(ret_problem, "the message is not a JSON object");
-        m->object = json_node_get_object(root);
+                return r == -EBADMSG ? problem(ret_problem, "the message cannot be read: %s", json.text) : r;
 
         if (json_get_u64(m->object, "v", UINT32_MAX, &version) < 0)
                 return problem(ret_problem, "the message has no version");

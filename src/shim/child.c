@@ -99,9 +99,7 @@ static int build_arguments(const ShimOptions *o, int report, int console, int er
         }
         if (r >= 0)
                 r = add(&s->argv, "--");
-        for (char **c = o->command; *c && r >= 0; c++)
-                r = strv_extend(&s->argv, *c);
-        return r;
+        return r < 0 ? r : strv_extend_list(&s->argv, o->command);
 }
 
 /* bailey looks the command up in PATH and passes TERM on: the session's own, which are no secrets. Nothing else of ours. */

@@ -72,13 +72,6 @@ static void open_line(JsonWriter *w, const char *event) {
         json_add_u64(w, "time", now_realtime());
 }
 
-static void add_list(JsonWriter *w, const char *key, char *const *list) {
-        json_open_array(w, key);
-        for (; list && *list; list++)
-                json_add_string(w, NULL, *list);
-        json_close_array(w);
-}
-
 /* One write a line: whoever reads along never sees half of one, but at a disk's end. */
 static int put(Events *e, const char *text, size_t size) {
         ssize_t n;
@@ -132,7 +125,7 @@ void events_started(Events *e, const Started *s) {
 
         open_line(&w, "started");
         json_add_u64(&w, "pid", s->pid);
-        add_list(&w, "gaps", s->gaps);
+        json_add_strings(&w, "gaps", s->gaps);
         json_add_u64(&w, "landlock", s->landlock);
         json_add_bool(&w, "isolated", s->isolated);
         add_enforced(&w, s);
@@ -159,7 +152,7 @@ int events_exited(Events *e, const ExitStatus *s) {
         json_add_u64(&w, "status", s->status);
         json_add_string(&w, "text", s->text);
         json_add_u64(&w, "survivors", s->survivors);
-        add_list(&w, "enforced", s->enforced);
+        json_add_strings(&w, "enforced", s->enforced);
         int r = close_line(e, &w);
         if (r >= 0 && fsync(e->fd) < 0)
                 r = log_error_errno(errno, "The events cannot be synced: %m");

@@ -17,10 +17,6 @@ static const char *const fd_table[_SHIM_FD_MAX] = {
         [SHIM_FD_TERMINAL] = "terminal",
 };
 
-const char *shim_fd_to_string(ShimFd fd) {
-        return fd >= 0 && fd < _SHIM_FD_MAX ? fd_table[fd] : NULL;
-}
-
 /* NAME=N */
 static int read_fd(ShimOptions *o, const char *value) {
         const char *equal = strchr(value, '=');

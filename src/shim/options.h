@@ -24,8 +24,6 @@ typedef enum ShimFd {
         _SHIM_FD_INVALID = -EINVAL,
 } ShimFd;
 
-const char *shim_fd_to_string(ShimFd fd);
-
 /* Strings are argv's own; fds are open, above 2 and closed on exec, -EBADF when not given. */
 typedef struct ShimOptions {
         const char *session, *socket, *home;

@@ -5,7 +5,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "shared/json-text.h"
+#include "shared/json-check.h"
 #include "shared/message.h"
 #include "shim/report.h"
 
@@ -69,16 +69,13 @@ int report_on_console(_unused_ sd_event_source *source, _unused_ int fd, _unused
 
 int report_parse_closing(const char *line, size_t size, ExitStatus *ret) {
         _cleanup_(exit_status_done) ExitStatus status = {};
+        _cleanup_json_parser_ JsonParser *parser = NULL;
+        JsonObject *o;
         uint64_t code, survivors, signal = 0;
         bool killed = false;
 
-        if (size == 0 || line[0] != '{' || memchr(line, 0, size) || !g_utf8_validate(line, (gssize) size, NULL) ||
-            json_text_check(line, size, LINE_DEPTH_MAX) < 0)
+        if (size == 0 || line[0] != '{' || json_read_object(line, size, LINE_DEPTH_MAX, &parser, &o, NULL) < 0)
                 return 0;
-        g_autoptr(JsonParser) parser = json_parser_new();
-        if (!json_parser_load_from_data(parser, line, (gssize) size, NULL))
-                return 0;
-        JsonObject *o = json_node_get_object(json_parser_get_root(parser));
         int r = json_get_u64(o, "signal", 64, &signal);
         if (r >= 0 || r == -ENOENT)
                 r = json_get_bool(o, "killed", &killed);

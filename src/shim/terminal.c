@@ -342,10 +342,6 @@ int terminal_open(Terminal *t, int master) {
         return set_size(t);
 }
 
-bool terminal_is_open(const Terminal *t) {
-        return t->master >= 0;
-}
-
 int terminal_resize(Terminal *t, uint16_t rows, uint16_t columns) {
         t->rows = rows;
         t->columns = columns;

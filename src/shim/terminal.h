@@ -20,7 +20,6 @@ DEFINE_CLEANUP(Terminal *, terminal_free);
 
 /* Takes the master. The size that was asked for is set. */
 int terminal_open(Terminal *t, int master);
-bool terminal_is_open(const Terminal *t);
 
 int terminal_resize(Terminal *t, uint16_t rows, uint16_t columns);
 

@@ -124,9 +124,8 @@ class FirstRun:
         route = f"http://127.0.0.1:{port}/provider/anthropic"
         values = {"ANTHROPIC_API_KEY": self.provider.stand_in, "ERRAND_PROVIDER_ANTHROPIC_URL": route, "ANTHROPIC_BASE_URL": route,
                   "no_proxy": "127.0.0.1,localhost,::1", "NO_PROXY": "127.0.0.1,localhost,::1"}
-        for name in ("http_proxy", "https_proxy"):
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
             values[name] = values[name.upper()] = proxy
-        values["all_proxy"] = values["ALL_PROXY"] = proxy.replace("http://", "socks5h://")
         return {**values, **more}
 
     def policy(self, write=None, read=()):

@@ -71,9 +71,8 @@ class RunStory(FirstRun):
             raise Failure("the stand-in is not errand-session- and 64 hex digits of its own")
         route = f"http://127.0.0.1:{port}/provider/anthropic"
         wanted = {"ERRAND_PROVIDER_ANTHROPIC_URL": route, "ANTHROPIC_BASE_URL": route, "BAILEY_SANDBOX_NET": "broker"}
-        for name in ("http_proxy", "https_proxy"):
+        for name in ("http_proxy", "https_proxy", "all_proxy"):
             wanted[name] = wanted[name.upper()] = e["http_proxy"]
-        wanted["all_proxy"] = wanted["ALL_PROXY"] = e["http_proxy"].replace("http://", "socks5h://")
         wanted["no_proxy"] = wanted["NO_PROXY"] = "127.0.0.1,localhost,::1"
         for name, value in wanted.items():
             if e.get(name) != value:

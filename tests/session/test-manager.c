@@ -195,7 +195,7 @@ static void test_runs(void) {
         CHECK(session_record(s)->started > 0 && session_record(s)->ended >= session_record(s)->started);
         _cleanup_free_ char *text = transcript(s);
         contains(text, "http_proxy=http://errand:");
-        contains(text, "ALL_PROXY=socks5h://errand:");
+        contains(text, "ALL_PROXY=http://errand:");
         contains(text, "no_proxy=127.0.0.1,localhost,::1");
         contains(text, "ANTHROPIC_API_KEY=");
         contains(text, "ERRAND_PROVIDER_ANTHROPIC_URL=http://127.0.0.1:");

@@ -132,9 +132,9 @@ static void test_ids(void) {
         static const char *const bad[] = {"", "A", "a-b", "a b", "../x", "a/b", "-v", "a\n", "abcdefghijklmnopqrstuvwxyz012", "\xc3\xa9", "$(id)"};
 
         for (size_t i = 0; i < ELEMENTSOF(good); i++)
-                CHECK(launch_session_valid(good[i]));
+                CHECK(session_id_valid(good[i]));
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-                CHECK(!launch_session_valid(bad[i]));
+                CHECK(!session_id_valid(bad[i]));
 }
 
 static void test_stat(void) {
