@@ -7,6 +7,7 @@
 #include "basic/text.h"
 #include "errand/connect.h"
 #include "errand/embedded.h"
+#include "errand/table.h"
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
 #include "shared/session-id.h"
@@ -24,19 +25,21 @@ Connection *connection_free(Connection *c) {
         return mfree(c);
 }
 
-/* A sentence may have several lines: every problem of a configuration. */
+/* A sentence may have several lines: every problem of a configuration. Names in it may hold marks that turn a line around. */
 static void log_lines(const char *before, const char *text) {
         _cleanup_free_ char *copy = strdup(text ?: "no reason was given");
         char *rest = copy, *line;
         bool first = true;
 
         while (copy && (line = strsep(&rest, "\n"))) {
-                if (!*line)
+                _cleanup_free_ char *shown = *line ? text_for_terminal(line) : NULL;
+
+                if (!shown)
                         continue;
                 if (first)
-                        log_error("%s: %s", before, line);
+                        log_error("%s: %s", before, shown);
                 else
-                        log_error("%s", line);
+                        log_error("%s", shown);
                 first = false;
         }
 }

@@ -126,6 +126,8 @@ def _(t):
     code, out, error = errand.run("run", "--embedded", "--project", project, "true")
     t.equal((code, out), (NOT_SET_UP, ""), "code and output")
     t.check(error.count("\n") == 1 and "\x1b" not in error, f"what is said: {error!r}")
+    code, _, error = errand.run("run", "--embedded", "--provider", "a\u202eb", "true")
+    t.contains(error, "a\\u{202e}b", "what is said")
 
 
 @case("T: a start that fails half-way lets go of the caller's pipes, so that who reads them is not kept waiting")
