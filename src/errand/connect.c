@@ -183,21 +183,13 @@ static bool may_start(const Request *q, ConnectFlags flags, const Paths *p) {
         return q->embedded || (flags & CONNECT_START) || ((flags & CONNECT_START_STATE) && embedded_has_state(p));
 }
 
-/* An errandd that runs has its configuration and its account: what was asked for must be what it has. */
-static bool same_options(const Request *q, const Paths *p, int socket) {
-        const char *option = NULL, *value = NULL;
-
-        if (q->config && !embedded_was_given(socket, "--config", p->config)) {
-                option = "--config";
-                value = q->config;
-        } else if (q->user && !embedded_was_given(socket, "--user", q->user)) {
-                option = "--user";
-                value = q->user;
-        }
-        if (option)
-                log_error("%s %s would have no effect: the errandd at %s runs already, without it; end its sessions first, or use another "
-                          "--state-dir", option, value, p->bus);
-        return !option;
+/* An errandd that runs has its configuration: what was asked for must be what it has. The account goes with each session. */
+static bool same_configuration(const Request *q, const Paths *p, int socket) {
+        if (!q->config || embedded_was_given(socket, "--config", p->config))
+                return true;
+        log_error("--config %s would have no effect: the errandd at %s runs already, without it; end its sessions first, or use another "
+                  "--state-dir", q->config, p->bus);
+        return false;
 }
 
 /* For now one's own errandd is the only one there is: the places of others are tried here, before the last one. */
@@ -214,7 +206,7 @@ int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
                 return EXIT_FAILED;
         }
         r = embedded_connect(p, &fd);
-        if (r >= 0 && !same_options(q, p, fd)) {
+        if (r >= 0 && !same_configuration(q, p, fd)) {
                 safe_close(fd);
                 return EXIT_FAILED;
         }
