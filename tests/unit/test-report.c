@@ -78,7 +78,7 @@ static void test_unsupported(void) {
 }
 
 int main(void) {
-        RUN(test_form, "S179 S180: the report has the seed's form");
+        RUN(test_form, "S179 S180: the report has its documented form");
         RUN(test_grants, "S194: what is granted beyond the floor is named, a writable grant apart, values of variables never");
         RUN(test_gaps, "S184: a gap is always stated");
         RUN(test_names, "each gap that bailey knows has a sentence");
