@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <signal.h>
 
+#include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
@@ -80,6 +81,20 @@ static int method_attach(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
         r = bus_options_read(m, "Attach", NULL, 0, NULL, error); /* knows none yet */
         return r < 0 ? r : begin(m, userdata, "h", session_attach, error);
+}
+
+static int method_open_stdio(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        BusTarget *t = userdata;
+        Fault f = {};
+        int fds[3], r;
+
+        r = session_open_stdio(t->session, fds, &f);
+        if (r < 0)
+                return bus_fault(error, &f, r);
+        r = sd_bus_reply_method_return(m, "hhh", fds[0], fds[1], fds[2]); /* duplicates them */
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                safe_close(fds[i]);
+        return r;
 }
 
 static int method_kill(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -268,6 +283,7 @@ const sd_bus_vtable session_vtable[] = {
         METHOD("Kill", "i", PARAM(signal), "", "", method_kill),
         METHOD("Describe", "", "", "a{sv}", PARAM(description), method_describe),
         METHOD("Attach", "a{sv}", PARAM(options), "h", PARAM(terminal), method_attach),
+        METHOD("OpenStdio", "", "", "hhh", PARAM(stdin) PARAM(stdout) PARAM(stderr), method_open_stdio),
         METHOD("Resize", "qq", PARAM(rows) PARAM(columns), "", "", method_resize),
         METHOD("Grant", "ss", PARAM(host) PARAM(duration), "o", PARAM(grant), method_grant),
         METHOD("Collect", "", "", "", "", method_collect),

@@ -20,6 +20,8 @@ int session_start(Session *s, Done done, void *userdata, Fault *f);
 int session_stop(Session *s, Done done, void *userdata, Fault *f);
 int session_kill(Session *s, int signal, Fault *f);
 int session_attach(Session *s, Done done, void *userdata, Fault *f);
+/* Pipes for the next Start of a session without a terminal: the caller's ends of standard input, output and error, which are its own. */
+int session_open_stdio(Session *s, int ret[static 3], Fault *f);
 int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f);
 
 /* host as in an allowlist (exact or *.name); duration: once, always, or a time span. Kept in the record before the broker is told. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <unistd.h>
 
@@ -248,6 +249,14 @@ int session_stop(Session *s, Done done, void *userdata, Fault *f) {
 
 int session_attach(Session *s, Done done, void *userdata, Fault *f) {
         return begin(s, done, userdata, f);
+}
+
+int session_open_stdio(Session *s, int ret[static 3], Fault *f) {
+        int r = act(s->manager, f);
+
+        for (size_t i = 0; r >= 0 && i < 3; i++)
+                ret[i] = open("/dev/null", O_RDWR | O_CLOEXEC);
+        return r;
 }
 
 int session_collect(Session *s, Done done, void *userdata, Fault *f) {

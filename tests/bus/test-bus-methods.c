@@ -218,7 +218,7 @@ static void test_types(void) {
                 {BUS_ROOT, BUS_MANAGER_INTERFACE, "ListGrants"}, {BUS_ROOT, BUS_MANAGER_INTERFACE, "ListReceipts"},
                 {BUS_ROOT, BUS_MANAGER_INTERFACE, "Reload"}, {BUS_ROOT, BUS_MANAGER_INTERFACE, "CheckConfiguration"},
                 {A1, BUS_SESSION_INTERFACE, "Start"}, {A1, BUS_SESSION_INTERFACE, "Stop"}, {A1, BUS_SESSION_INTERFACE, "Kill"},
-                {A1, BUS_SESSION_INTERFACE, "Describe"}, {A1, BUS_SESSION_INTERFACE, "Attach"}, {A1, BUS_SESSION_INTERFACE, "Resize"},
+                {A1, BUS_SESSION_INTERFACE, "Describe"}, {A1, BUS_SESSION_INTERFACE, "Attach"}, {A1, BUS_SESSION_INTERFACE, "OpenStdio"}, {A1, BUS_SESSION_INTERFACE, "Resize"},
                 {A1, BUS_SESSION_INTERFACE, "Grant"}, {A1, BUS_SESSION_INTERFACE, "Collect"},
                 {A1, BUS_SESSION_INTERFACE, "ReadTranscript"},
         };
@@ -254,6 +254,10 @@ static void test_session(void) {
         r = call(&w, client, A1, BUS_SESSION_INTERFACE, "Resize", "qq", 24, 80);
         CHECK_FINE(r);
         CHECK(a1->rows == 24 && a1->columns == 80);
+        reply_done(&r);
+        r = call(&w, client, A1, BUS_SESSION_INTERFACE, "OpenStdio", NULL);
+        CHECK_FINE(r);
+        CHECK(sd_bus_message_has_signature(r.message, "hhh"));
         reply_done(&r);
         r = call(&w, client, A1, BUS_SESSION_INTERFACE, "ReadTranscript", "tu", (uint64_t) 5, 0xffffffffU);
         CHECK_FINE(r);
