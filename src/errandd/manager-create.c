@@ -126,6 +126,7 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
                 return r;
         record->interactive = o->interactive;
         if (copy_text(o->provider, &record->provider) < 0 || copy_text(o->model, &record->model) < 0 ||
+            copy_text(m->paths->config, &record->configuration) < 0 ||
             copy_text(backend_to_string((SandboxBackend) m->config->sandbox.backend), &record->backend) < 0)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         return 0;

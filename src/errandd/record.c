@@ -45,6 +45,7 @@ static const struct Field {
         {"interactive", FIELD_BOOL, offsetof(SessionRecord, interactive), true},
         {"provider", FIELD_TEXT, offsetof(SessionRecord, provider), false},
         {"model", FIELD_TEXT, offsetof(SessionRecord, model), false},
+        {"configuration", FIELD_TEXT, offsetof(SessionRecord, configuration), false},
         {"created", FIELD_COUNT, offsetof(SessionRecord, created), true},
         {"started", FIELD_COUNT, offsetof(SessionRecord, started), true},
         {"ended", FIELD_COUNT, offsetof(SessionRecord, ended), true},

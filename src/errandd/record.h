@@ -23,6 +23,7 @@ typedef struct SessionRecord {
         char **env;          /* KEY=VALUE of CreateSession; a value reaches the agent, so it is no secret */
         bool interactive;
         char *provider, *model;
+        char *configuration; /* the file that counted when it was made; NULL: none did, so the defaults were in force */
         usec_t created, started, ended; /* realtime; 0 = not yet */
         char *exit_reason;   /* "exited", "killed", "memory", "lost", …; NULL: did not run */
         uint64_t exit_status; /* as a shell tells it: the code, or 128 + signal */

@@ -160,6 +160,17 @@ static bool is_brokered(const Session *s) {
         return s->record->network ? !streq(s->record->network, "none") : c->network != NETWORK_NONE;
 }
 
+/* A configuration is read at every start, so a session would get whatever the errandd of the moment was given: one that was made under a
+ * narrow file would run under the defaults, which allow every host. */
+static int check_configuration(const Session *s, Fault *f) {
+        const char *made = s->record->configuration, *now = s->manager->paths->config;
+
+        if (!made || streq_ptr(made, now))
+                return 0;
+        return fault_set(f, ERROR_CONFIGURATION, "session %s was made with the configuration %s, and errandd runs with %s; end it and start it with "
+                         "--config %s, or make a new session", s->record->id, made, now ?: "none", made);
+}
+
 static int check_start(Session *s, Fault *f) {
         const Config *c = s->manager->config;
         SessionState state = session_state(s);
@@ -178,7 +189,7 @@ static int check_start(Session *s, Fault *f) {
                 return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true, and here %s", s->manager->report.gaps[0]);
         if (is_brokered(s) && c->sandbox.egress.mode == EGRESS_OPEN)
                 return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.egress.mode \"open\" is not supported by this version; leave it out");
-        return 0;
+        return check_configuration(s, f);
 }
 
 static Run *run_new(Session *s) {

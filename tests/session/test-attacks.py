@@ -161,6 +161,22 @@ def _(t):
     t.equal(os.listdir(os.path.join(records, "more")), ["transcript"])
 
 
+@case("S022 T: a session that was made under a configuration is not started again under another, which may allow more")
+def _(t):
+    errand = Errand(t)
+    config = os.path.join(folder(errand, "config"), "errand.json")
+    with open(config, "w", encoding="ascii") as f:
+        json.dump({"sandbox": {"egress": {"allow": []}}}, f)
+    errand.good("run", "--config", config, "--id", "narrow", "true")
+    errand.good("run", "--config", config, "--id", "again", "true")
+    errand.end_daemon()
+    code, _, error = errand.run("session", "start", "narrow")
+    t.check(code not in (0, NOT_PERMITTED), f"the code without the configuration: {code}")
+    t.contains(error, f"made with the configuration {config}", "what is said")
+    errand.end_daemon()
+    errand.good("session", "start", "--config", config, "again")
+
+
 if os.getuid() == 0:
     @case("T: --user counts for its own session, whatever the errandd that runs was started with")
     def _(t):
