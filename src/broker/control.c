@@ -151,8 +151,11 @@ static void handle_revoke(Request *q) {
         }
 }
 
+static void send_summary(Control *c);
+
 static void handle_close(Request *q) {
         broker_close(q->control->broker);
+        send_summary(q->control); /* nothing is refused any more, so what waited for its minute is told now */
         reply_ok(q);
 }
 
@@ -358,17 +361,21 @@ static void send_event(Control *c, JsonWriter *w) {
                 log_debug("control: an event was lost: %s", strerror(-r));
 }
 
-static int on_summary(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+static void send_summary(Control *c) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        Control *c = userdata;
         uint64_t count, hosts;
 
         if (!refusals_summary(&c->refusals, &count, &hosts))
-                return 0;
+                return;
         message_open(&w, "denied-summary");
         json_add_u64(&w, "count", count);
         json_add_u64(&w, "hosts", hosts);
+        json_add_u64(&w, "total", c->refusals.total);
         send_event(c, &w);
+}
+
+static int on_summary(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        send_summary(userdata);
         return 0;
 }
 
@@ -400,6 +407,7 @@ void control_note_refused(Control *c, const char *host, uint16_t port) {
         json_add_string(&w, "host", host);
         json_add_u64(&w, "port", port);
         json_add_u64(&w, "count", count);
+        json_add_u64(&w, "total", c->refusals.total);
         send_event(c, &w);
 }
 

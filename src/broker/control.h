@@ -9,7 +9,7 @@
  * only)}
  *   {"type":"revoke","id":"g1"}   {"type":"close"}   {"type":"stats"}
  *   → {"type":"ok"} | {"type":"error","text":…} | {"type":"stats",…}, each with the request's "serial" if it had one
- *   events: {"type":"refused","host","port","count"}  {"type":"grant-used","id","host"}  {"type":"denied-summary","count","hosts"}
+ *   events: {"type":"refused","host","port","count","total"}  {"type":"grant-used","id","host"}  {"type":"denied-summary","count","hosts","total"}
  *           {"type":"receipt-failed"}
  *
  * A message that is malformed, of another version or type, or with members that its type does not have, gets one error reply and

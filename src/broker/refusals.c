@@ -24,6 +24,7 @@ static bool within_a_minute(usec_t then, usec_t now) {
 bool refusals_note(Refusals *r, const char *host, usec_t now, uint64_t *ret_count) {
         RefusedHost *h = find(r, host);
 
+        r->total++;
         h->seen = now;
         h->count++;
         if (within_a_minute(h->told, now) || within_a_minute(r->last[r->next], now)) {

@@ -22,6 +22,7 @@ typedef struct Refusals {
         usec_t last[REFUSALS_A_MINUTE]; /* when the last ones were told, a ring; 0 = never */
         unsigned next;                  /* the oldest of them */
         uint64_t untold_count;
+        uint64_t total;                 /* of all refusals there ever were */
 } Refusals;
 
 /* Counts a refusal. True: tell it now, with *ret_count refusals of that host since it was last told (this one included). */

@@ -24,6 +24,7 @@ struct BrokerClient {
         BrokerHandler handler;
         Channel *channel;
         pid_t pid; /* 0: reaped */
+        uint64_t refused; /* the total that its events told last */
         sd_event_source *child, *patience;
         ChannelReply close_reply;
         void *close_userdata;
@@ -60,17 +61,26 @@ static int on_child(_unused_ sd_event_source *s, const siginfo_t *si, void *user
         return 0;
 }
 
+/* The broker counts from its start. */
+static uint64_t take_fresh(BrokerClient *b, uint64_t total) {
+        uint64_t fresh = total > b->refused ? total - b->refused : 0;
+
+        b->refused = MAX(total, b->refused);
+        return fresh;
+}
+
 static void on_event(Message *m, void *userdata) {
         BrokerClient *b = userdata;
         JsonObject *o = message_object(m);
         const char *type = message_type(m), *text;
-        uint64_t a, c;
+        uint64_t a, c, total;
 
         if (streq(type, "refused") && json_get_string(o, "host", &text) >= 0 && json_get_u64(o, "port", UINT16_MAX, &a) >= 0 &&
-            json_get_u64(o, "count", INT64_MAX, &c) >= 0)
-                b->handler.refused(text, (uint16_t) a, c, b->handler.userdata);
-        else if (streq(type, "denied-summary") && json_get_u64(o, "count", INT64_MAX, &a) >= 0 && json_get_u64(o, "hosts", INT64_MAX, &c) >= 0)
-                b->handler.denied_summary(a, c, b->handler.userdata);
+            json_get_u64(o, "count", INT64_MAX, &c) >= 0 && json_get_u64(o, "total", INT64_MAX, &total) >= 0)
+                b->handler.refused(text, (uint16_t) a, c, take_fresh(b, total), b->handler.userdata);
+        else if (streq(type, "denied-summary") && json_get_u64(o, "count", INT64_MAX, &a) >= 0 && json_get_u64(o, "hosts", INT64_MAX, &c) >= 0 &&
+                 json_get_u64(o, "total", INT64_MAX, &total) >= 0)
+                b->handler.denied_summary(a, c, take_fresh(b, total), b->handler.userdata);
         else if (streq(type, "grant-used") && json_get_string(o, "id", &text) >= 0 && parse_u64(text, UINT32_MAX, &a) >= 0)
                 b->handler.grant_used((uint32_t) a, b->handler.userdata);
         else if (streq(type, "receipt-failed"))

@@ -11,8 +11,9 @@
 typedef struct BrokerClient BrokerClient;
 
 typedef struct BrokerHandler {
-        void (*refused)(const char *host, uint16_t port, uint64_t count, void *userdata);
-        void (*denied_summary)(uint64_t count, uint64_t hosts, void *userdata);
+        /* count is of that host since it was last told; fresh, of all hosts since the last of these two calls: these add up */
+        void (*refused)(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata);
+        void (*denied_summary)(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata);
         void (*grant_used)(uint32_t number, void *userdata);
         void (*receipt_failed)(void *userdata);
         void (*ended)(int status, void *userdata); /* the process is gone and reaped; status as waitpid(2) has it */

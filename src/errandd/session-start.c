@@ -44,21 +44,21 @@ static int open_project(Session *s, Fault *f) {
         return 0;
 }
 
-static void on_refused(const char *host, uint16_t port, uint64_t count, void *userdata) {
+static void on_refused(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata) {
         Session *s = ((Run *) userdata)->session;
         const Observer *o = &s->manager->observer;
 
-        s->record->refused += count;
+        s->record->refused += fresh;
         (void) session_save(s);
         session_touch(s);
         if (o->session_refused)
                 o->session_refused(s, host, port, count, o->userdata);
 }
 
-static void on_denied_summary(uint64_t count, uint64_t hosts, void *userdata) {
+static void on_denied_summary(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata) {
         Session *s = ((Run *) userdata)->session;
 
-        s->record->refused += count;
+        s->record->refused += fresh;
         (void) session_save(s);
         session_touch(s);
         session_notice(s, "denied-summary", "%llu further connections to %llu hosts were refused in the last minute", (unsigned long long) count,

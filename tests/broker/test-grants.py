@@ -146,6 +146,9 @@ def told(t):
     t.equal(hosts, ["h0.test", "h1.test", "h2.test"], "hosts that were told")
     event = next(e for e in broker.control.events if e["type"] == "refused")
     t.equal(event.get("port"), 443, "port in the event")
+    t.equal(broker.control.request("close")["type"], "ok", "reply to close")
+    rest = [(e["count"], e["total"]) for e in broker.control.events if e["type"] == "denied-summary"]
+    t.equal(rest, [(27, 30)], "what the close tells of the refusals that waited for their minute")
 
 
 @case("S132: what an agent asks for while nobody decides does not wait")
