@@ -80,8 +80,11 @@ class Errand:
         """A running errand; its streams are pipes unless said otherwise."""
         for stream in ("stdin", "stdout", "stderr"):
             options.setdefault(stream, subprocess.PIPE)
-        process = subprocess.Popen([program("errand"), *arguments], cwd=options.pop("cwd", self.project),
-                                   env=self.environment | (environment or {}), **options)
+        options.setdefault("cwd", self.project)
+        with open(program("errand"), "rb") as file:
+            if "user" in options:  # by descriptor: another account may have no way to a checkout in somebody's home
+                options |= {"executable": f"/proc/self/fd/{file.fileno()}", "pass_fds": [file.fileno()]}
+            process = subprocess.Popen([program("errand"), *arguments], env=self.environment | (environment or {}), **options)
         self.t.defer(self._end, process)
         return process
 
