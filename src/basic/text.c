@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+
 #include "basic/text.h"
 #include "basic/utf8.h"
 
@@ -53,6 +55,21 @@ bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size) {
         for (size_t i = 0; i < a_size; i++)
                 difference |= (unsigned char) (a[i] ^ b[i]);
         return difference == 0;
+}
+
+int problem_set(char **ret, const char *format, ...) {
+        va_list ap;
+        int n;
+
+        if (!ret)
+                return -EBADMSG;
+        va_start(ap, format);
+        n = vasprintf(ret, format, ap);
+        va_end(ap);
+        if (n >= 0)
+                return -EBADMSG;
+        *ret = NULL;
+        return -ENOMEM;
 }
 
 unsigned string_distance(const char *a, const char *b) {

@@ -39,6 +39,9 @@ char *string_escape_control(const char *s);
 /* Constant-time comparison of two secrets whose lengths are not secret. */
 bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size);
 
+/* For a parser's out-parameter: *ret is a sentence, to free; ret may be NULL. Returns -EBADMSG, or -ENOMEM with *ret NULL. */
+int problem_set(char **ret, const char *format, ...) _printf_(2, 3);
+
 /* Levenshtein distance, for "did you mean"; at most 64 bytes of each are looked at. */
 unsigned string_distance(const char *a, const char *b);
 /* Whether candidate is worth a "did you mean" for word at that distance: a third of it wrong, and one more. */

@@ -94,8 +94,8 @@ static int get_string(JsonObject *o, const char *id, const char *name, const cha
         int r = json_get_string(o, name, ret);
 
         if (r == -ENOENT)
-                return setup_problem(ret_problem, "\"providers.%s.%s\" is missing", id, name);
-        return r < 0 ? setup_problem(ret_problem, "\"providers.%s.%s\" is not a string", id, name) : 0;
+                return problem_set(ret_problem, "\"providers.%s.%s\" is missing", id, name);
+        return r < 0 ? problem_set(ret_problem, "\"providers.%s.%s\" is not a string", id, name) : 0;
 }
 
 static bool variable_name_valid(const char *s) {
@@ -119,14 +119,14 @@ static int take_ca(Message *m, Provider *p, char **ret_problem) {
         if (fstat(fd, &st) < 0)
                 return -errno;
         if (!S_ISREG(st.st_mode))
-                return setup_problem(ret_problem, "\"%s\" in \"fds\" is not a regular file", name);
+                return problem_set(ret_problem, "\"%s\" in \"fds\" is not a regular file", name);
         int r = read_fd_full(fd, CA_SIZE_MAX, &p->ca_pem, &p->ca_pem_size);
         if (r == -EFBIG)
-                return setup_problem(ret_problem, "\"%s\" in \"fds\" is larger than 1 MiB", name);
+                return problem_set(ret_problem, "\"%s\" in \"fds\" is larger than 1 MiB", name);
         if (r < 0)
-                return setup_problem(ret_problem, "\"%s\" in \"fds\" cannot be read: %s", name, strerrordesc_np(-r));
+                return problem_set(ret_problem, "\"%s\" in \"fds\" cannot be read: %s", name, strerrordesc_np(-r));
         if (!memmem(p->ca_pem, p->ca_pem_size, "-----BEGIN ", STRLEN("-----BEGIN ")))
-                return setup_problem(ret_problem, "\"%s\" in \"fds\" holds no PEM certificate", name);
+                return problem_set(ret_problem, "\"%s\" in \"fds\" holds no PEM certificate", name);
         return 0;
 }
 
@@ -142,13 +142,13 @@ int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *
                 return r;
         p->placement = placement_from_string(placement);
         if (p->placement < 0)
-                return setup_problem(ret_problem, "\"providers.%s.placement\" is neither \"bearer\" nor \"x-api-key\"", id);
+                return problem_set(ret_problem, "\"providers.%s.placement\" is neither \"bearer\" nor \"x-api-key\"", id);
         if (!variable_name_valid(name))
-                return setup_problem(ret_problem, "\"providers.%s.credentialName\" is not the name of a variable", id);
+                return problem_set(ret_problem, "\"providers.%s.credentialName\" is not the name of a variable", id);
 
         KeysEntry *entry = keys_find(keys, id);
         if (!entry)
-                return setup_problem(ret_problem, "\"providers.%s\" has no entry in keys", id);
+                return problem_set(ret_problem, "\"providers.%s\" has no entry in keys", id);
         p->key = TAKE_PTR(entry->key);
         p->stand_in = TAKE_PTR(entry->stand_in);
         p->id = strdup(id);
@@ -157,6 +157,6 @@ int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *
                 return -ENOMEM;
         r = provider_set_base_url(p, s, url, &problem);
         if (r == -EBADMSG)
-                return setup_problem(ret_problem, "\"providers.%s.baseUrl\": %s", id, problem);
+                return problem_set(ret_problem, "\"providers.%s.baseUrl\": %s", id, problem);
         return r < 0 ? r : take_ca(m, p, ret_problem);
 }

@@ -16,8 +16,5 @@ int provider_set_base_url(Provider *p, const Setup *s, const char *url, const ch
 
 void provider_done(Provider *p);
 
-/* -EBADMSG, formatting *ret_problem. */
-int setup_problem(char **ret_problem, const char *format, ...) _printf_(2, 3);
-
 /* Every member of o must be one of the NULL-terminated known; `where` is "" or as "egress.". */
 int setup_check_members(JsonObject *o, const char *where, const char *const *known, char **ret_problem);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "basic/fd.h"
@@ -48,16 +47,6 @@ Setup *setup_free(Setup *s) {
         return mfree(s);
 }
 
-int setup_problem(char **ret_problem, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        if (ret_problem && vasprintf(ret_problem, format, ap) < 0)
-                *ret_problem = NULL;
-        va_end(ap);
-        return -EBADMSG;
-}
-
 /* The known name that was probably meant, or NULL. */
 static const char *nearest(const char *name, const char *const *known) {
         const char *best = NULL;
@@ -90,8 +79,8 @@ int setup_check_members(JsonObject *o, const char *where, const char *const *kno
                 if (is_known(name, known))
                         continue;
                 const char *meant = nearest(name, known);
-                return setup_problem(ret_problem, "\"%s%.64s\" is not known%s%s%s", where, name, meant ? "; did you mean \"" : "", meant ?: "",
-                                     meant ? "\"?" : "");
+                return problem_set(ret_problem, "\"%s%.64s\" is not known%s%s%s", where, name, meant ? "; did you mean \"" : "", meant ?: "",
+                                   meant ? "\"?" : "");
         }
         return 0;
 }
@@ -100,9 +89,9 @@ static int parse_identity(Setup *s, JsonObject *o, char **ret_problem) {
         const char *session, *token;
 
         if (json_get_string(o, "session", &session) < 0 || !session_id_valid(session))
-                return setup_problem(ret_problem, "\"session\" is missing or not 1 to 28 of a-z and 0-9");
+                return problem_set(ret_problem, "\"session\" is missing or not 1 to 28 of a-z and 0-9");
         if (json_get_string(o, "token", &token) < 0 || strlen(token) != TOKEN_SIZE || strspn(token, "0123456789abcdef") != TOKEN_SIZE)
-                return setup_problem(ret_problem, "\"token\" is missing or not 64 hexadecimal digits");
+                return problem_set(ret_problem, "\"token\" is missing or not 64 hexadecimal digits");
         s->session = strdup(session);
         return s->session ? secret_new(token, TOKEN_SIZE, &s->token) : -ENOMEM;
 }
@@ -117,9 +106,9 @@ static int get_list(JsonObject *egress, const char *name, size_t max, JsonArray 
                 return 0;
         }
         if (r < 0)
-                return setup_problem(ret_problem, "\"egress.%s\" is not a list", name);
+                return problem_set(ret_problem, "\"egress.%s\" is not a list", name);
         *ret_n = json_array_get_length(*ret);
-        return *ret_n > max ? setup_problem(ret_problem, "\"egress.%s\" has more than %zu entries", name, max) : 0;
+        return *ret_n > max ? problem_set(ret_problem, "\"egress.%s\" has more than %zu entries", name, max) : 0;
 }
 
 static const char *get_text(JsonArray *list, size_t i) {
@@ -140,9 +129,9 @@ static int parse_allow(Setup *s, JsonObject *egress, char **ret_problem) {
         for (size_t i = 0; i < n; i++) {
                 const char *text = get_text(list, i), *problem = NULL;
                 if (!text)
-                        return setup_problem(ret_problem, "\"egress.allow[%zu]\" is not a string", i);
+                        return problem_set(ret_problem, "\"egress.allow[%zu]\" is not a string", i);
                 if (host_pattern_parse(text, s->allow + i, &problem) < 0)
-                        return setup_problem(ret_problem, "\"egress.allow[%zu]\" (%.64s): %s", i, text, problem);
+                        return problem_set(ret_problem, "\"egress.allow[%zu]\" (%.64s): %s", i, text, problem);
                 s->n_allow++;
         }
         return 0;
@@ -169,12 +158,12 @@ static int parse_allow_internal(Setup *s, JsonObject *egress, char **ret_problem
                 const char *text = get_text(list, i);
                 Address *a = s->allow_internal + i;
                 if (!text)
-                        return setup_problem(ret_problem, "\"egress.allowInternal[%zu]\" is not a string", i);
+                        return problem_set(ret_problem, "\"egress.allowInternal[%zu]\" is not a string", i);
                 if (address_parse(text, a) < 0)
-                        return setup_problem(ret_problem, "\"egress.allowInternal[%zu]\" (%.64s) is not an address in its plain form", i, text);
+                        return problem_set(ret_problem, "\"egress.allowInternal[%zu]\" (%.64s) is not an address in its plain form", i, text);
                 const char *what = address_classify(a);
                 if (never_opened(what))
-                        return setup_problem(ret_problem, "\"egress.allowInternal[%zu]\" (%.64s) is %s; it is never opened", i, text, what);
+                        return problem_set(ret_problem, "\"egress.allowInternal[%zu]\" (%.64s) is %s; it is never opened", i, text, what);
                 s->n_allow_internal++;
         }
         return 0;
@@ -205,7 +194,7 @@ static int parse_ports(Setup *s, JsonObject *egress, char **ret_problem) {
                 JsonNode *node = json_array_get_element(list, (guint) i);
                 gint64 port = JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 ? json_node_get_int(node) : 0;
                 if (port < 1 || port > UINT16_MAX)
-                        return setup_problem(ret_problem, "\"egress.ports[%zu]\" is not a number from 1 to 65535", i);
+                        return problem_set(ret_problem, "\"egress.ports[%zu]\" is not a number from 1 to 65535", i);
                 s->ports[s->n_ports++] = (uint16_t) port;
         }
         return 0;
@@ -226,7 +215,7 @@ static int parse_egress(Setup *s, JsonObject *o, char **ret_problem) {
                 return set_default_port(s);
         }
         if (r < 0)
-                return setup_problem(ret_problem, "\"egress\" is not an object");
+                return problem_set(ret_problem, "\"egress\" is not an object");
         r = setup_check_members(egress, "egress.", members, ret_problem);
         if (r >= 0)
                 r = parse_allow(s, egress, ret_problem);
@@ -243,10 +232,10 @@ static int parse_providers(Setup *s, Message *m, Keys *keys, char **ret_problem)
 
         int r = json_get_object(message_object(m), "providers", &providers);
         if (r == -EINVAL)
-                return setup_problem(ret_problem, "\"providers\" is not an object");
+                return problem_set(ret_problem, "\"providers\" is not an object");
         size_t n = r < 0 ? 0 : json_object_get_size(providers);
         if (n > PROVIDERS_MAX)
-                return setup_problem(ret_problem, "\"providers\" names more than %u", PROVIDERS_MAX);
+                return problem_set(ret_problem, "\"providers\" names more than %u", PROVIDERS_MAX);
         s->providers = calloc(MAX(n, (size_t) 1), sizeof(Provider));
         if (!s->providers)
                 return -ENOMEM;
@@ -254,16 +243,16 @@ static int parse_providers(Setup *s, Message *m, Keys *keys, char **ret_problem)
                 json_object_iter_init(&iter, providers);
         while (s->n_providers < n && json_object_iter_next(&iter, &id, &node)) {
                 if (!provider_id_valid(id, strlen(id)))
-                        return setup_problem(ret_problem, "\"providers.%.64s\": the id is not 1 to 32 of a-z, 0-9 and '-'", id);
+                        return problem_set(ret_problem, "\"providers.%.64s\": the id is not 1 to 32 of a-z, 0-9 and '-'", id);
                 if (!JSON_NODE_HOLDS_OBJECT(node))
-                        return setup_problem(ret_problem, "\"providers.%s\" is not an object", id);
+                        return problem_set(ret_problem, "\"providers.%s\" is not an object", id);
                 r = setup_parse_provider(s, m, json_node_get_object(node), id, keys, s->providers + s->n_providers++, ret_problem);
                 if (r < 0)
                         return r;
         }
         for (size_t i = 0; i < keys->n_entries; i++)
                 if (keys->entries[i].key)
-                        return setup_problem(ret_problem, "keys has an entry for a provider that \"providers\" does not name");
+                        return problem_set(ret_problem, "keys has an entry for a provider that \"providers\" does not name");
         return 0;
 }
 
@@ -277,7 +266,7 @@ static int check_fds(Setup *s, Message *m, char **ret_problem) {
                 const char *name = json_array_get_string_element(names, i), *ca = startswith(name, "ca:");
                 if (streq(name, "keys") || streq(name, "spool") || (ca && setup_find_provider(s, (Slice){ca, strlen(ca)})))
                         continue;
-                return setup_problem(ret_problem, "\"%.64s\" in \"fds\" is neither \"keys\" nor \"spool\" nor \"ca:\" and a provider's id", name);
+                return problem_set(ret_problem, "\"%.64s\" in \"fds\" is neither \"keys\" nor \"spool\" nor \"ca:\" and a provider's id", name);
         }
         return 0;
 }
@@ -295,14 +284,14 @@ static int take_spool(Setup *s, Message *m, char **ret_problem) {
                 return -errno;
         /* Appending, so that a broker that was started again does not write over what is there. */
         if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) == O_RDONLY || !(flags & O_APPEND))
-                return setup_problem(ret_problem, "\"spool\" in \"fds\" is not a regular file open for appending");
+                return problem_set(ret_problem, "\"spool\" in \"fds\" is not a regular file open for appending");
         return 0;
 }
 
 static int take_keys(Message *m, Keys **ret, char **ret_problem) {
         _cleanup_close_ int fd = message_take_fd(m, "keys");
 
-        return fd < 0 ? setup_problem(ret_problem, "\"keys\" is missing in \"fds\"") : keys_read(fd, ret, ret_problem);
+        return fd < 0 ? problem_set(ret_problem, "\"keys\" is missing in \"fds\"") : keys_read(fd, ret, ret_problem);
 }
 
 int setup_parse(Message *m, Setup **ret, char **ret_problem) {
@@ -315,7 +304,7 @@ int setup_parse(Message *m, Setup **ret, char **ret_problem) {
                 return -ENOMEM;
         s->spool = -EBADF;
         if (!streq(message_type(m), "setup"))
-                return setup_problem(ret_problem, "the message is not a setup");
+                return problem_set(ret_problem, "the message is not a setup");
 
         int r = setup_check_members(o, "", members, ret_problem);
         if (r >= 0)

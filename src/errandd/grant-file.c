@@ -3,7 +3,6 @@
 /* grants.json: {"v":1,"last":3,"grants":[{"number":1,"host":"api.example.com","duration":"10m","granted":µs,"boottime":µs,
  * "boot":"…","by":1000,"used":µs}, …]}; "used" only of a grant for once that was used. */
 
-#include <stdarg.h>
 
 #include "basic/json-writer.h"
 #include "basic/text.h"
@@ -47,16 +46,6 @@ int grant_list_format(const GrantList *l, char **ret, size_t *ret_size) {
         return json_writer_finish(&w, ret, ret_size);
 }
 
-_printf_(2, 3) static int refuse(char **ret_problem, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(ret_problem, format, ap) < 0)
-                *ret_problem = NULL;
-        va_end(ap);
-        return *ret_problem ? -EBADMSG : -ENOMEM;
-}
-
 /* Only what grant_list_format() writes: a host that is not in its normal form was put there by hand. */
 static bool read_texts(JsonObject *o, Grant *g) {
         const char *host, *duration, *boot, *problem;
@@ -93,7 +82,7 @@ static int read_grants(JsonArray *array, GrantList *l, char **ret_problem) {
         uint32_t previous = 0;
 
         if (n > GRANTS_MAX)
-                return refuse(ret_problem, "has more than %u grants", GRANTS_MAX);
+                return problem_set(ret_problem, "has more than %u grants", GRANTS_MAX);
         l->grants = calloc(n + 1, sizeof(Grant));
         if (!l->grants)
                 return -ENOMEM;
@@ -103,9 +92,9 @@ static int read_grants(JsonArray *array, GrantList *l, char **ret_problem) {
 
                 if (!JSON_NODE_HOLDS_OBJECT(node) || !read_texts(json_node_get_object(node), g) ||
                     !read_numbers(json_node_get_object(node), g))
-                        return refuse(ret_problem, "has a grant, the %u. of them, that is not what it must be", i + 1);
+                        return problem_set(ret_problem, "has a grant, the %u. of them, that is not what it must be", i + 1);
                 if (g->number <= previous || g->number > l->last)
-                        return refuse(ret_problem, "has grants whose numbers do not fit each other");
+                        return problem_set(ret_problem, "has grants whose numbers do not fit each other");
                 previous = g->number;
                 l->n_grants++;
         }
@@ -122,14 +111,14 @@ int grant_list_parse(const char *text, size_t size, GrantList *ret, char **ret_p
 
         int r = json_read_object(text, size, GRANTS_DEPTH_MAX, &parser, &object, &problem);
         if (r == -EBADMSG)
-                return refuse(ret_problem, "line %u, column %u: %s", problem.line, problem.column, problem.text);
+                return problem_set(ret_problem, "line %u, column %u: %s", problem.line, problem.column, problem.text);
         if (r < 0)
                 return r;
         if (json_get_u64(object, "v", UINT32_MAX, &version) < 0 || version != GRANTS_VERSION)
-                return refuse(ret_problem, "is not of version %u, the only one known here", GRANTS_VERSION);
+                return problem_set(ret_problem, "is not of version %u, the only one known here", GRANTS_VERSION);
         if (json_get_u64(object, "last", GRANT_NUMBER_MAX, &last) < 0 || json_get_array(object, "grants", &array) < 0 ||
             json_object_get_size(object) != 3)
-                return refuse(ret_problem, "does not hold \"last\" and \"grants\" and nothing else");
+                return problem_set(ret_problem, "does not hold \"last\" and \"grants\" and nothing else");
         l.last = (uint32_t) last;
         r = read_grants(array, &l, ret_problem);
         if (r < 0)
@@ -161,8 +150,8 @@ int grant_list_read(int dir, GrantList *ret, char **ret_problem) {
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return refuse(ret_problem, GRANTS_NAME " cannot be read: %s",
-                              r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
+                return problem_set(ret_problem, GRANTS_NAME " cannot be read: %s",
+                                   r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
         r = grant_list_parse(text, size, ret, &reason);
-        return r == -EBADMSG ? refuse(ret_problem, GRANTS_NAME " %s", reason) : r;
+        return r == -EBADMSG ? problem_set(ret_problem, GRANTS_NAME " %s", reason) : r;
 }

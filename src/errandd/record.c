@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdarg.h>
 
 #include "basic/fd.h"
 #include "basic/json-writer.h"
@@ -128,16 +127,6 @@ int session_record_format(const SessionRecord *s, char **ret, size_t *ret_size) 
         return json_writer_finish(&w, ret, ret_size);
 }
 
-_printf_(2, 3) static int refuse(char **ret_problem, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(ret_problem, format, ap) < 0)
-                *ret_problem = NULL;
-        va_end(ap);
-        return *ret_problem ? -EBADMSG : -ENOMEM;
-}
-
 /* -ENOENT: not there, -EINVAL: of another type or outside its range. */
 static int read_field(JsonObject *o, const struct Field *f, SessionRecord *s) {
         void *at = field_at(s, f);
@@ -185,22 +174,22 @@ static int read_fields(JsonObject *o, SessionRecord *s, char **ret_problem) {
         int r = 0;
 
         if (json_get_u64(o, "v", UINT32_MAX, &version) < 0 || version != RECORD_VERSION)
-                return refuse(ret_problem, "is not of version %u, the only one known here", RECORD_VERSION);
+                return problem_set(ret_problem, "is not of version %u, the only one known here", RECORD_VERSION);
         for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
                 r = read_field(o, &fields[i], s);
                 if (r == -ENOMEM)
                         return r;
                 if (r == -ENOENT && fields[i].required)
-                        return refuse(ret_problem, "has no member %s", fields[i].name);
+                        return problem_set(ret_problem, "has no member %s", fields[i].name);
                 if (r == -EINVAL)
-                        return refuse(ret_problem, "has a member %s that is not what it must be", fields[i].name);
+                        return problem_set(ret_problem, "has a member %s that is not what it must be", fields[i].name);
         }
         GList *members = json_object_get_members(o);
         r = 0;
         for (GList *m = members; m && r >= 0; m = m->next)
                 if (!known_member(m->data)) {
                         _cleanup_free_ char *shown = string_escape_control(m->data);
-                        r = refuse(ret_problem, "has an unknown member \"%.80s\"", shown ?: "");
+                        r = problem_set(ret_problem, "has an unknown member \"%.80s\"", shown ?: "");
                 }
         g_list_free(members);
         return r;
@@ -217,13 +206,13 @@ int session_record_parse(const char *id, const char *text, size_t size, SessionR
         s->payload = UID_NONE;
         int r = json_read_object(text, size, RECORD_DEPTH_MAX, &parser, &object, &problem);
         if (r == -EBADMSG)
-                return refuse(ret_problem, "line %u, column %u: %s", problem.line, problem.column, problem.text);
+                return problem_set(ret_problem, "line %u, column %u: %s", problem.line, problem.column, problem.text);
         if (r >= 0)
                 r = read_fields(object, s, ret_problem);
         if (r < 0)
                 return r;
         if (!streq(s->id, id))
-                return refuse(ret_problem, "is the record of another session");
+                return problem_set(ret_problem, "is the record of another session");
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -246,11 +235,11 @@ int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return refuse(ret_problem, ".records/%s/" DESCRIPTION_NAME " cannot be read: %s", id,
-                              r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
+                return problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " cannot be read: %s", id,
+                                   r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
         r = session_record_parse(id, text, size, ret, &reason);
         if (r == -EBADMSG)
-                return refuse(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
+                return problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
         return r;
 }
 
@@ -261,13 +250,13 @@ static int compare_entries(const void *a, const void *b) {
 static int load_entry(int root, RecordEntry *e) {
         if (!session_id_valid(e->id)) {
                 _cleanup_free_ char *shown = string_escape_control(e->id);
-                int r = refuse(&e->problem, ".records/%.200s is no session's record", shown ?: "");
+                int r = problem_set(&e->problem, ".records/%.200s is no session's record", shown ?: "");
                 return r == -EBADMSG ? 0 : r;
         }
         _cleanup_close_ int dir = record_open(root, e->id);
         int r = dir >= 0 ? session_record_read(dir, e->id, &e->record, &e->problem)
-                         : refuse(&e->problem, ".records/%s cannot be opened: %s", e->id,
-                                  dir == -EPERM ? "it is not a directory of this account alone" : strerror(-dir));
+                         : problem_set(&e->problem, ".records/%s cannot be opened: %s", e->id,
+                                       dir == -EPERM ? "it is not a directory of this account alone" : strerror(-dir));
         return r == -EBADMSG ? 0 : r;
 }
 

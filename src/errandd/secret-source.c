@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,16 +42,6 @@ const char *secret_form_problem(SecretForm form, const char *data, size_t size) 
         return NULL;
 }
 
-_printf_(2, 3) static int refuse(char **ret_problem, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        if (ret_problem && vasprintf(ret_problem, format, ap) < 0)
-                *ret_problem = NULL;
-        va_end(ap);
-        return -EBADMSG;
-}
-
 /* Not followed further than the last component's own link: an administrator may link a key to its place, and whoever can change the
  * link's directory can change the key as well. */
 static int open_secret_file(const char *what, const char *path, char **ret_problem) {
@@ -61,13 +50,13 @@ static int open_secret_file(const char *what, const char *path, char **ret_probl
 
         if (fd < 0 || fstat(fd, &st) < 0) {
                 int error = errno;
-                return refuse(ret_problem, "%s cannot be opened: %s", what, strerror(error));
+                return problem_set(ret_problem, "%s cannot be opened: %s", what, strerror(error));
         }
         if (!S_ISREG(st.st_mode))
-                return refuse(ret_problem, "%s is not a regular file", what);
+                return problem_set(ret_problem, "%s is not a regular file", what);
         if (st.st_mode & 0007)
-                return refuse(ret_problem, "%s is open to every account (mode %04o): chmod o-rwx it", what,
-                              (unsigned) (st.st_mode & 07777));
+                return problem_set(ret_problem, "%s is open to every account (mode %04o): chmod o-rwx it", what,
+                                   (unsigned) (st.st_mode & 07777));
         return TAKE_FD(fd);
 }
 
@@ -80,14 +69,14 @@ static int read_secret(const char *what, const char *path, SecretForm form, Secr
                 return fd;
         int r = read_fd_full(fd, SECRET_FILE_MAX, &text, &size);
         if (r < 0)
-                return refuse(ret_problem, "%s cannot be read: %s", what, r == -EFBIG ? "it is larger than 64 KiB" : strerror(-r));
+                return problem_set(ret_problem, "%s cannot be read: %s", what, r == -EFBIG ? "it is larger than 64 KiB" : strerror(-r));
 
         size_t used = size;
         if (form == SECRET_ONE_LINE && used > 0 && text[used - 1] == '\n')
                 used--;
         const char *problem = secret_form_problem(form, text, used);
         if (problem)
-                r = refuse(ret_problem, "%s %s", what, problem);
+                r = problem_set(ret_problem, "%s %s", what, problem);
         else
                 r = secret_new(text, used, ret);
         secret_wipe(text, size);
@@ -108,10 +97,10 @@ int secret_source_resolve(const SecretSource *s, SecretForm form, const char *cr
                 return read_secret(what, s->name, form, ret, ret_problem);
         case SECRET_SOURCE_SYSTEMD_CREDENTIAL:
                 if (!credentials_directory || credentials_directory[0] != '/')
-                        return refuse(ret_problem,
-                                      "the systemd credential %s cannot be read: systemd gave no credentials (is LoadCredential= "
-                                      "in the unit?)",
-                                      s->name);
+                        return problem_set(ret_problem,
+                                           "the systemd credential %s cannot be read: systemd gave no credentials (is LoadCredential= "
+                                           "in the unit?)",
+                                           s->name);
                 if (asprintf(&what, "the systemd credential %s", s->name) < 0)
                         return TAKE_PTR(what), -ENOMEM;
                 if (asprintf(&path, "%s/%s", credentials_directory, s->name) < 0)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
 
 #include "basic/fd.h"
 #include "basic/text.h"
@@ -23,16 +22,6 @@ Message *message_free(Message *m) {
         return mfree(m);
 }
 
-_printf_(2, 3) static int problem(char **ret_problem, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        if (ret_problem && vasprintf(ret_problem, format, ap) < 0)
-                *ret_problem = NULL;
-        va_end(ap);
-        return -EBADMSG;
-}
-
 static JsonArray *fd_names(const Message *m) {
         JsonArray *names;
         return json_get_array(m->object, "fds", &names) < 0 ? NULL : names;
@@ -44,16 +33,16 @@ static int check_fd_names(const Message *m, char **ret_problem) {
         size_t n = names ? json_array_get_length(names) : 0;
 
         if (node && !names)
-                return problem(ret_problem, "\"fds\" is not a list of names");
+                return problem_set(ret_problem, "\"fds\" is not a list of names");
         if (n != m->n_fds)
-                return problem(ret_problem, "%zu file descriptors came with %zu names", m->n_fds, n);
+                return problem_set(ret_problem, "%zu file descriptors came with %zu names", m->n_fds, n);
         for (size_t i = 0; i < n; i++) {
                 JsonNode *element = json_array_get_element(names, (guint) i);
                 if (json_node_get_value_type(element) != G_TYPE_STRING)
-                        return problem(ret_problem, "\"fds\" is not a list of names");
+                        return problem_set(ret_problem, "\"fds\" is not a list of names");
                 for (size_t k = 0; k < i; k++)
                         if (streq(json_node_get_string(element), json_array_get_string_element(names, (guint) k)))
-                                return problem(ret_problem, "\"fds\" names \"%s\" twice", json_node_get_string(element));
+                                return problem_set(ret_problem, "\"fds\" names \"%s\" twice", json_node_get_string(element));
         }
         return 0;
 }
@@ -63,17 +52,17 @@ static int parse_object(Message *m, const char *data, size_t size, char **ret_pr
         uint64_t version;
 
         if (size > MESSAGE_SIZE_MAX)
-                return problem(ret_problem, "the message is larger than %u bytes", MESSAGE_SIZE_MAX);
+                return problem_set(ret_problem, "the message is larger than %u bytes", MESSAGE_SIZE_MAX);
         int r = json_read_object(data, size, MESSAGE_DEPTH_MAX, &m->parser, &m->object, &json);
         if (r < 0)
-                return r == -EBADMSG ? problem(ret_problem, "the message cannot be read: %s", json.text) : r;
+                return r == -EBADMSG ? problem_set(ret_problem, "the message cannot be read: %s", json.text) : r;
 
         if (json_get_u64(m->object, "v", UINT32_MAX, &version) < 0)
-                return problem(ret_problem, "the message has no version");
+                return problem_set(ret_problem, "the message has no version");
         if (version != MESSAGE_VERSION)
-                return problem(ret_problem, "protocol version %u is not known here, only %d", (unsigned) version, MESSAGE_VERSION);
+                return problem_set(ret_problem, "protocol version %u is not known here, only %d", (unsigned) version, MESSAGE_VERSION);
         if (json_get_string(m->object, "type", &m->type) < 0)
-                return problem(ret_problem, "the message has no type");
+                return problem_set(ret_problem, "the message has no type");
         return check_fd_names(m, ret_problem);
 }
 
@@ -83,7 +72,7 @@ int message_parse(const char *data, size_t size, const int *fds, size_t n_fds, M
         if (!m || n_fds > MESSAGE_FDS_MAX) {
                 for (size_t i = 0; i < n_fds; i++)
                         safe_close(fds[i]);
-                return m ? problem(ret_problem, "more than %u file descriptors", MESSAGE_FDS_MAX) : -ENOMEM;
+                return m ? problem_set(ret_problem, "more than %u file descriptors", MESSAGE_FDS_MAX) : -ENOMEM;
         }
         if (n_fds > 0)
                 memcpy(m->fds, fds, n_fds * sizeof(int));
@@ -105,8 +94,8 @@ int message_receive(int sock, Message **ret, char **ret_problem) {
                 return -ENOMEM;
         ssize_t n = recv_fds(sock, buffer, MESSAGE_SIZE_MAX, fds, MESSAGE_FDS_MAX, &n_fds);
         if (n == -EMSGSIZE)
-                return problem(ret_problem, "the message is larger than %u bytes or carries more than %u file descriptors",
-                               MESSAGE_SIZE_MAX, MESSAGE_FDS_MAX);
+                return problem_set(ret_problem, "the message is larger than %u bytes or carries more than %u file descriptors",
+                                   MESSAGE_SIZE_MAX, MESSAGE_FDS_MAX);
         if (n < 0)
                 return (int) n;
         if (n == 0 && n_fds == 0)
