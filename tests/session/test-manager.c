@@ -209,6 +209,11 @@ static void test_runs(void) {
         end();
 }
 
+static bool said(Session *s, const char *part) {
+        _cleanup_free_ char *text = transcript(s);
+        return text && strstr(text, part);
+}
+
 static void test_stops(void) {
         begin(provider_config);
         Session *s = create("two", "trap '' TERM; echo up; while :; do sleep 0.1; done", false);
@@ -217,6 +222,7 @@ static void test_stops(void) {
 
         start(s);
         CHECK_INT(session_state(s), SESSION_RUNNING);
+        AWAIT(said(s, "up")); /* it heeds no SIGTERM from then on, and not before */
         check_fault(session_stop(s, on_done, &a, &f), &f);
         CHECK_INT(session_state(s), SESSION_STOPPING);
         AWAIT(a.come);
