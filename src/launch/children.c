@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -327,12 +328,33 @@ static int ask_listener(const char *path, pid_t *ret) {
         return 0;
 }
 
+/* errandd watches a shim too and may know of its end before this loop came to it: what it asks for then is not refused for a shim that is
+ * dead. Its end is told first, as it would have been. True: there is none any more. */
+static bool session_settle(Session *s) {
+        siginfo_t info = {};
+
+        if (!s->running)
+                return false; /* its first word may be on the way still */
+        if (s->own) {
+                if (waitid(P_PIDFD, (id_t) s->pidfd, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
+                        return false;
+                (void) on_shim_ended(NULL, &info, s);
+                return true;
+        }
+        if (poll(&(struct pollfd){.fd = s->pidfd, .events = POLLIN}, 1, 0) <= 0)
+                return false;
+        (void) on_found_ended(NULL, s->pidfd, 0, s);
+        return true;
+}
+
 int session_find(Launcher *l, const char *id, const char *socket, Session **ret) {
         _cleanup_close_ int pidfd = -EBADF;
         pid_t pid, again;
 
         for (Session *s = l->sessions; s; s = s->next)
                 if (streq(s->id, id)) {
+                        if (session_settle(s))
+                                break;
                         *ret = s;
                         return 0;
                 }

@@ -491,6 +491,31 @@ def _(t):
     os.close(fd)
 
 
+@case("C200: what is asked once a shim has ended is not refused because the launcher has not come to its end yet")
+def _(t):
+    launcher = Launcher(t)
+    state = os.path.join(launcher.root, "state")
+    os.mkdir(state, 0o755)
+    launcher.own(state)
+    fd = os.open(state, os.O_RDONLY | os.O_DIRECTORY)
+    for kind in ("collect", "stop"):
+        s = launcher.session("dead", "sleep", "1000").launch()
+        s.started()
+        shim = Watch(s.pid)
+        # Both wait for it when it wakes: the end of the shim, and the request of one who knows of it.
+        os.kill(launcher.process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, launcher.process.pid, os.WSTOPPED | os.WNOWAIT)
+        errand_launch.kill(s.pid)
+        t.check(shim.ended(), "the shim lives")
+        launcher.channel.send({"v": 1, "type": "collect", "serial": 4711, "session": "dead", "fds": ["state"]} if kind == "collect" else
+                              {"v": 1, "type": "stop", "serial": 4711, "session": "dead", "shimSocket": s.socket_path}, [fd] if kind == "collect" else [])
+        os.kill(launcher.process.pid, signal.SIGCONT)
+        reply = launcher.channel.reply(4711)
+        t.equal(reply["type"] if kind == "collect" else reply.get("text"), "ok" if kind == "collect" else "there is no shim of that session", kind)
+        t.equal(launcher.channel.event("shim-exited", session="dead")["status"], 137, "its end is told all the same")
+    os.close(fd)
+
+
 @case("T019: probe really runs a sandbox and tells its gaps; what cannot run is told in bailey's words")
 def _(t):
     launcher = Launcher(t)
