@@ -45,13 +45,13 @@ static int set(Policy *p, const char *name, const char *value, const char *layer
         return v->name && v->value && v->layer ? 0 : -ENOMEM;
 }
 
-static int set_base(Policy *p, bool shell) {
+static int set_base(Policy *p, const char *shell) {
         const char *const base[][2] = {
                 {"HOME", p->home},
                 {"LANG", "C.UTF-8"},
                 {"LOGNAME", p->account.name},
                 {"PATH", "/usr/local/bin:/usr/bin:/bin"},
-                {"SHELL", shell ? p->target : "/bin/sh"},
+                {"SHELL", shell ?: "/bin/sh"},
                 {"TERM", getenv("TERM")},
                 {"TMPDIR", "/tmp"},
                 {"USER", p->account.name},
@@ -88,7 +88,7 @@ static int compare_names(const void *a, const void *b) {
         return own ?: strcmp(x->name, y->name);
 }
 
-int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool brokered, bool shell, char *const *extra,
+int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool brokered, const char *shell, char *const *extra,
                        Findings *findings) {
         size_t first = 0;
         bool reset = false;

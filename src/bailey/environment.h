@@ -5,8 +5,8 @@
 
 #include "bailey/policy.h"
 
-/* Fills p->variables. p->home, p->account and, for a shell, p->target and p->working_directory are settled. */
-int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool brokered, bool shell, char *const *extra,
+/* Fills p->variables. p->home, p->account and p->working_directory are settled. shell: the one that is started, NULL: none is. */
+int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool brokered, const char *shell, char *const *extra,
                        Findings *findings);
 
 /* Reads KEY=VALUE\0 records from a sealed memfd (--env-fd): one that can still change, or is malformed, is an error in *findings.

@@ -186,8 +186,6 @@ static void check_presence(const Check *c) {
         if (c->rule->is_target)
                 refuse(c, "went away");
         else if (c->rule->rights) {
-                if (c->layers[c->rule->layer]->bundled)
-                        return;
                 if (asprintf(&text, "%s; the grant is skipped", to->error == -ENOENT ? "does not exist" : strerror(-to->error)) < 0)
                         c->findings->oom = true;
                 else

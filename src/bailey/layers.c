@@ -61,6 +61,10 @@ static int put_rule(Policy *p, const LayerRule *from, const Layer *layer, size_t
                         finding_error(findings, "%s: %s cannot be resolved: %s", layer->name, from->path, strerror(-r));
                         return 0;
                 }
+                if (layer->bundled && from->rights && resolved.error < 0) {
+                        resolved_path_done(&resolved);
+                        return 0;
+                }
                 if (from->device && resolved.error == 0 && S_ISDIR(resolved.mode)) {
                         r = put_devices(p, from, resolved.real, layer, index, findings);
                         resolved_path_done(&resolved);
@@ -260,7 +264,8 @@ static int resolve_layers(Policy *p, const PolicyRequest *request, Layer *const 
         if (r >= 0)
                 r = settle_places(p, request, layers, n_layers, findings);
         if (r >= 0 && !findings_failed(findings))
-                r = environment_settle(p, layers, n_layers, request->brokered, request->shell, request->extra_environment, findings);
+                r = environment_settle(p, layers, n_layers, request->brokered, request->shell ? request->target : NULL,
+                                       request->extra_environment, findings);
         if (r >= 0 && !findings_failed(findings))
                 r = guard_check(p, layers, findings);
         return r;
