@@ -80,7 +80,7 @@ static int reply_report(Probe *p) {
         json_add_strings(&w, "gaps", gaps);
         json_add_u64(&w, "landlock", landlock);
         json_add_bool(&w, "isolated", isolated);
-        launcher_send(p->launcher, &w);
+        launcher_send_reply(p->launcher, p->ticket, &w);
         return 0;
 }
 

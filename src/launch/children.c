@@ -98,7 +98,7 @@ static void reply_once(Session *s, const char *problem) {
         }
         launcher_open_reply(&w, "launched", s->ticket);
         json_add_u64(&w, "pid", (uint64_t) s->pid);
-        launcher_send(s->launcher, &w);
+        launcher_send_reply(s->launcher, s->ticket, &w);
 }
 
 static int on_shim_ended(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
