@@ -9,9 +9,11 @@
 #include "basic/text.h"
 #include "launch/backend-bailey.h"
 #include "launch/children.h"
+#include "launch/helper.h"
 #include "launch/request.h"
 #include "launch/tree.h"
 #include "launch/usage.h"
+#include "launch/user-manager.h"
 
 /* A request being handled. */
 typedef struct Request {
@@ -101,8 +103,16 @@ static void handle_kill(Request *q) {
 }
 
 static void handle_adopt(Request *q) {
-        if (named_session(q))
-                reply(q, 0, NULL);
+        _cleanup_free_ char *problem = NULL;
+        const char *scope;
+        sd_bus *bus;
+
+        if (!named_session(q))
+                return;
+        /* To hear when others stop it. */
+        if (json_get_string(q->object, "scope", &scope) >= 0 && user_manager_connect(q->launcher->manager, &bus, &problem) < 0)
+                log_warning("A stop of %s by others will not be told: %s", scope, problem ?: "out of memory");
+        reply(q, 0, NULL);
 }
 
 static void handle_usage(Request *q) {
@@ -161,7 +171,7 @@ static const struct {
         {"launch", handle_launch, {}, true},
         {"stop", handle_stop, {"session", "shimSocket"}, false},
         {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
-        {"adopt", handle_adopt, {"session", "shimSocket"}, false},
+        {"adopt", handle_adopt, {"session", "shimSocket", "scope"}, false},
         {"usage", handle_usage, {"session", "shimSocket"}, false},
         {"collect", handle_collect, {"session"}, false},
         {"probe", handle_probe, {"backend"}, false},
@@ -266,6 +276,10 @@ static int on_listener(_unused_ sd_event_source *source, _unused_ int fd, _unuse
         return 0;
 }
 
+static void on_stopping(const char *unit, void *userdata) {
+        session_stopping(userdata, unit);
+}
+
 static int on_idle(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Launcher *l = userdata;
 
@@ -302,6 +316,8 @@ static int set_up(Launcher *l, int fd) {
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         int r = sd_event_new(&l->event);
+        if (r >= 0)
+                r = user_manager_new(l->event, on_stopping, l, &l->manager);
         if (r < 0)
                 return r;
         if (l->listener >= 0)
@@ -322,6 +338,7 @@ int launcher_run(const LauncherOptions *o) {
         if (r < 0)
                 log_error_errno(r, "The launcher failed: %m");
         sessions_free(&l);
+        user_manager_free(l.manager);
         sd_event_source *sources[] = {l.listener_io, l.io, l.idle};
         for (size_t i = 0; i < ELEMENTSOF(sources); i++)
                 sd_event_source_disable_unref(sources[i]);
