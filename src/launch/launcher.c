@@ -10,6 +10,7 @@
 #include "launch/backend-bailey.h"
 #include "launch/children.h"
 #include "launch/helper.h"
+#include "launch/project.h"
 #include "launch/request.h"
 #include "launch/tree.h"
 #include "launch/usage.h"
@@ -159,7 +160,24 @@ static void handle_probe(Request *q) {
 }
 
 static void handle_mkproject(Request *q) {
-        reply(q, -EOPNOTSUPP, "not in this mode: a project is a directory that is there, and errandd opens it");
+        _cleanup_close_ int root = message_take_fd(q->message, "root");
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *problem = NULL;
+        const char *name;
+        uint64_t owner;
+
+        if (json_get_string(q->object, "name", &name) < 0 || json_get_u64(q->object, "ownerUid", UINT32_MAX - 1, &owner) < 0 || root < 0) {
+                reply(q, -EINVAL, "a mkproject has \"name\", \"ownerUid\" and the descriptor \"root\"");
+                return;
+        }
+        int r = project_make(root, name, (uid_t) owner, &problem);
+        if (r < 0) {
+                reply(q, r, problem);
+                return;
+        }
+        launcher_open_reply(&w, "ok", q->ticket);
+        json_add_bool(&w, "made", r > 0);
+        launcher_send_reply(q->launcher, q->ticket, &w);
 }
 
 static const struct {
@@ -175,7 +193,7 @@ static const struct {
         {"usage", handle_usage, {"session", "shimSocket"}, false},
         {"collect", handle_collect, {"session"}, false},
         {"probe", handle_probe, {"backend"}, false},
-        {"mkproject", handle_mkproject, {}, true},
+        {"mkproject", handle_mkproject, {"name", "ownerUid"}, false},
 };
 
 static void dispatch(Request *q) {
@@ -292,8 +310,11 @@ static int on_post(_unused_ sd_event_source *source, void *userdata) {
 
         if (l->fd >= 0 || l->sessions || l->n_helpers > 0)
                 l->idle = sd_event_source_disable_unref(l->idle);
-        else if (!l->idle)
-                return sd_event_add_time_relative(l->event, &l->idle, CLOCK_MONOTONIC, l->idle_usec, 1, on_idle, l);
+        else if (!l->idle) {
+                int r = sd_event_add_time_relative(l->event, &l->idle, CLOCK_MONOTONIC, l->idle_usec, 1, on_idle, l);
+                /* Whoever is waiting to be let in comes first. */
+                return r < 0 ? r : sd_event_source_set_priority(l->idle, SD_EVENT_PRIORITY_IDLE);
+        }
         return 0;
 }
 
