@@ -144,9 +144,13 @@ def _(t):
             serials[launcher.channel.serial] = s
             launcher.channel.send({"v": 1, "type": "launch", "serial": launcher.channel.serial, **s.members, "fds": list(s.fds)}, list(s.fds.values()))
             s.close()
-        for serial, s in serials.items():
-            reply = launcher.channel.reply(serial)
-            t.equal((reply["type"], reply.get("scope")), ("launched", f"errand-session-{s.name}.scope"), reply)
+        while serials:  # in whatever order they come
+            message = launcher.channel.receive()
+            s = serials.pop(message.get("serial"), None)
+            if s:
+                t.equal((message["type"], message.get("scope")), ("launched", f"errand-session-{s.name}.scope"), message)
+            else:
+                launcher.channel.events.append(message)
         for s in sessions:
             last, told = s.ended()
             t.equal((last["reason"], last["status"], told["status"]), ("exited", 0, 0), s.name)
