@@ -6,6 +6,7 @@
 #include "broker/control.h"
 #include "broker/egress.h"
 #include "broker/grants.h"
+#include "broker/keep.h"
 #include "broker/request.h"
 
 static bool on_allowlist(const Setup *s, const Host *host) {
@@ -18,6 +19,7 @@ static bool on_allowlist(const Setup *s, const Host *host) {
 /* The allowlist, then a grant, which is used by this. _ANSWER_MAX: go on. */
 static Answer use_grant(Connection *c, const Host *host, uint16_t port) {
         Broker *b = c->broker;
+        bool in_spool = false;
         GrantUse use;
 
         if (on_allowlist(b->setup, host))
@@ -28,16 +30,23 @@ static Answer use_grant(Connection *c, const Host *host, uint16_t port) {
         }
         /* Written down before it is used: a broker that is restarted must not find it unused. */
         if (use.duration == GRANT_ONCE) {
+                grants_spend(b->grants, &use, host->name);
+                keep_save(b->keep, b);
                 int r = receipts_grant_used(b->receipts, use.id, host->name);
                 if (r < 0 && r != -EBADF) { /* -EBADF: without a spool nothing outlives this broker */
+                        grants_spare(b->grants);
+                        keep_save(b->keep, b);
                         connection_log(c, LOG_LEVEL_WARNING, "the use of grant %s could not be recorded: %s", use.id, strerror(-r));
                         return ANSWER_GRANT_NOT_RECORDED;
                 }
+                in_spool = r >= 0;
         }
         grants_use(b->grants, &use);
+        if (use.first)
+                keep_save(b->keep, b);
         connection_log(c, LOG_LEVEL_INFO, "allowed by grant %s (%s)", use.id, grant_duration_to_string(use.duration));
         if (use.first)
-                control_note_grant_used(b->control, use.id, host->name);
+                control_note_grant_used(b->control, use.id, host->name, in_spool);
         return _ANSWER_MAX;
 }
 
