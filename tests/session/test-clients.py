@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Ordinary clients in a session, as their users start them: each finds its way through the broker by itself, and says why when it is refused."""
 
+import ctypes
 import http.server
 import os
+import pwd
 import subprocess
 import time
 
@@ -147,6 +149,23 @@ def ssh_refused(t):
     refused(t, client.run("ssh", "-p", "2222", "git.example"), 255, "errand-connect: git.example port 2222: this port is not one that sessions may reach")
     refused(t, client.ssh("9.9.9.10"), 255, "errand-connect: 9.9.9.10 port 22: upstream unreachable")
     refused(t, client.ssh("nowhere.test"), 255, "errand-connect: nowhere.test port 22: the name did not resolve")
+
+
+@case("C089: ssh of Debian 13 works, whose configuration has a file of root's that a session sees as a stranger's")
+def ssh_snippets(t):
+    libc = ctypes.CDLL(None, use_errno=True)
+    place = b"/etc/ssh/ssh_config.d"
+    # In this program's own mount namespace. As an ordinary account the file is the session's own, which ssh takes; as root the session must not
+    # be nobody's, whose number is that of all strangers.
+    if os.getuid() == 0 and "SUDO_UID" not in os.environ:
+        os.environ["SUDO_UID"] = str(pwd.getpwnam("daemon").pw_uid)
+        t.defer(os.environ.pop, "SUDO_UID")
+    t.equal(libc.mount(b"snippets", place, b"tmpfs", 0, None), 0, f"mount (errno {ctypes.get_errno()})")
+    t.defer(libc.umount, place)
+    with open("/etc/ssh/ssh_config.d/20-of-the-system.conf", "w", encoding="ascii") as f:
+        f.write("Host none.example\n    Port 1\n")
+    client = SshClient(t, ["git.example"])
+    t.equal(client.ssh("git.example", "echo", "there").stdout, "there\n", "output")
 
 
 @case("a server that is not known is not trusted for being allowed, and nothing of ssh's own goes through the proxy to this machine")
