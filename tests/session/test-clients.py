@@ -98,6 +98,38 @@ def git_https(t):
     refused(t, client.run("git", "ls-remote", "https://denied.example/repository.git"), 128, "403")
 
 
+LOCAL = """import http.server, socket, subprocess, sys, threading
+class Both(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header('Content-Length', '6')
+        self.end_headers()
+        self.wfile.write(b'local\\n')
+    def log_message(self, *a):
+        pass
+server = Both(('::', 8443), Hello)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+for host in ('localhost', '127.0.0.1', '[::1]'):
+    url = 'http://%s:%d/' % (host, server.server_port)
+    get = 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())'
+    for command in (['curl', '-sS', '-g'], ['wget', '-q', '-O', '-'], ['/usr/bin/python3', '-c', get]):
+        done = subprocess.run([*command, url], capture_output=True, text=True)
+        print(command[0], host, done.stdout.strip() or done.stderr.splitlines()[-1])
+"""
+
+
+@case("C098: what listens in the session itself is reached without the proxy, in every spelling; the one client that cannot be told gets a 403")
+def local(t):
+    client = Client(t, ["*"], ports=(8443,))
+    said = client.good("/usr/bin/python3", "-c", LOCAL).splitlines()
+    t.equal(len(said), 9, f"answers in {said}")
+    # Python's urllib alone wants brackets in no_proxy, on which others choke.
+    unfit = "/usr/bin/python3 [::1] urllib.error.HTTPError: HTTP Error 403: not a public host"
+    t.each(said, lambda line: t.check(line.endswith(" local") or line == unfit, line))
+
+
 class SshClient(Client):
     """With a key of its own and the server's, which its owner has put into the project."""
 
