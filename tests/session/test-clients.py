@@ -236,7 +236,7 @@ def connect(t):
     far.send(b" late \r\n")
     far.close()
     t.equal(process.stdout.read(), b"\x00\xff early late \r\n", "bytes down after it")
-    t.equal(process.wait(), 0, "exit status")
+    t.equal((process.wait(), process.stderr.read()), (0, b""), "exit status and what it says")
 
     def check(row):
         command, status, part = row
