@@ -101,9 +101,12 @@ static void free_connections(Broker *b, bool tunnels_too) {
 Broker *broker_free(Broker *b) {
         if (!b)
                 return NULL;
-        b->closed = true;
+        b->closed = true; /* for what is freed; a keep that is whole is not told */
         b->idle = sd_event_source_disable_unref(b->idle);
-        acceptor_free(b->acceptor);
+        if (keep_is_whole(b->keep))
+                acceptor_leave(b->acceptor); /* the unit is restarted, or stopped and the service manager lets go of it */
+        else
+                acceptor_free(b->acceptor);
         free_connections(b, true);
         handover_free(b->handover);
         control_free(b->control);
