@@ -10,7 +10,7 @@
 #define SLOT(i) (4096 + (off_t) (i) * (4096 + (off_t) STATE_TEXT_MAX)) /* as state-file.c lays it out */
 
 /* What another process finds. */
-static char *found(int fd, int *ret_error, size_t *ret_count) {
+static char *found(int fd, int *ret_error) {
         _cleanup_(state_file_freep) StateFile *f = NULL;
         const char *problem = NULL;
         char *text = NULL;
@@ -19,10 +19,8 @@ static char *found(int fd, int *ret_error, size_t *ret_count) {
         *ret_error = state_file_open(dup(fd), &f, &text, &size, &problem);
         CHECK((*ret_error == 0) == (text != NULL));
         CHECK(*ret_error != -EBADMSG || problem);
-        if (text) {
+        if (text)
                 CHECK_INT(strlen(text), size);
-                *ret_count = (size_t) state_file_count(f, 3);
-        }
         return text;
 }
 
@@ -32,26 +30,22 @@ static void spoil(int fd, unsigned slot) {
 
 static void test_newest(void) {
         _cleanup_(state_file_freep) StateFile *f = NULL;
-        size_t count = 0;
         int r;
 
         CHECK_INT(state_file_new(&f), 0);
         int fd = state_file_fd(f);
-        _cleanup_free_ char *none = found(fd, &r, &count);
+        _cleanup_free_ char *none = found(fd, &r);
         CHECK_INT(r, -EBADMSG);
-        CHECK_INT(state_file_set_count(f, 3, 77), 0);
         static const char *const texts[] = {"one", "a second, longer text", "3", "", "five"};
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 CHECK_INT(state_file_write(f, texts[i], strlen(texts[i])), 0);
-                _cleanup_free_ char *text = found(fd, &r, &count);
+                _cleanup_free_ char *text = found(fd, &r);
                 CHECK_STR(text, texts[i]);
-                CHECK_INT(count, 77);
         }
 }
 
 static void test_torn(void) {
         _cleanup_(state_file_freep) StateFile *f = NULL;
-        size_t count;
         int r;
 
         CHECK_INT(state_file_new(&f), 0);
@@ -59,10 +53,10 @@ static void test_torn(void) {
         CHECK_INT(state_file_write(f, "first", 5), 0);  /* into slot 0 */
         CHECK_INT(state_file_write(f, "second", 6), 0); /* into slot 1 */
         spoil(fd, 1);
-        _cleanup_free_ char *older = found(fd, &r, &count);
+        _cleanup_free_ char *older = found(fd, &r);
         CHECK_STR(older, "first");
         spoil(fd, 0);
-        _cleanup_free_ char *none = found(fd, &r, &count);
+        _cleanup_free_ char *none = found(fd, &r);
         CHECK_INT(r, -EBADMSG);
         CHECK(!none);
 }
@@ -72,7 +66,7 @@ static void test_goes_on(void) {
         _cleanup_(state_file_freep) StateFile *f = NULL, *g = NULL;
         _cleanup_free_ char *text = NULL;
         const char *problem;
-        size_t size, count;
+        size_t size;
         int r;
 
         CHECK_INT(state_file_new(&f), 0);
@@ -80,14 +74,13 @@ static void test_goes_on(void) {
         CHECK_INT(state_file_open(dup(state_file_fd(f)), &g, &text, &size, &problem), 0);
         CHECK_INT(state_file_write(g, "second", 6), 0);
         spoil(state_file_fd(f), 1);
-        _cleanup_free_ char *older = found(state_file_fd(f), &r, &count);
+        _cleanup_free_ char *older = found(state_file_fd(f), &r);
         CHECK_STR(older, "first");
 }
 
 static void test_sizes(void) {
         _cleanup_(state_file_freep) StateFile *f = NULL;
         _cleanup_free_ char *large = malloc(STATE_TEXT_MAX + 1);
-        size_t count;
         int r;
 
         CHECK(large);
@@ -95,32 +88,31 @@ static void test_sizes(void) {
         CHECK_INT(state_file_new(&f), 0);
         CHECK_INT(state_file_write(f, "kept", 4), 0);
         CHECK_INT(state_file_write(f, large, STATE_TEXT_MAX + 1), -E2BIG);
-        _cleanup_free_ char *text = found(state_file_fd(f), &r, &count);
+        _cleanup_free_ char *text = found(state_file_fd(f), &r);
         CHECK_STR(text, "kept");
         CHECK_INT(state_file_write(f, large, STATE_TEXT_MAX), 0);
         CHECK_INT(state_file_write(f, large, STATE_TEXT_MAX), 0); /* both places: neither reaches into the other */
-        _cleanup_free_ char *whole = found(state_file_fd(f), &r, &count);
+        _cleanup_free_ char *whole = found(state_file_fd(f), &r);
         CHECK_INT(strlen(whole), STATE_TEXT_MAX);
         CHECK_INT(ftruncate(state_file_fd(f), 4096), -1);
 }
 
 static void test_foreign(void) {
-        size_t count;
         int r;
 
         int fd = memfd_create("x", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         CHECK(fd >= 0);
         CHECK_INT(ftruncate(fd, SLOT(2)), 0);
-        _cleanup_free_ char *unsealed = found(fd, &r, &count);
+        _cleanup_free_ char *unsealed = found(fd, &r);
         CHECK_INT(r, -EBADMSG);
         CHECK_INT(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
-        _cleanup_free_ char *empty = found(fd, &r, &count);
+        _cleanup_free_ char *empty = found(fd, &r);
         CHECK_INT(r, -EBADMSG);
         close(fd);
 }
 
 int main(void) {
-        RUN(test_newest, "the newest text is found, and the numbers beside it");
+        RUN(test_newest, "the newest text is found");
         RUN(test_torn, "of a text that is not whole the one before is found, and of two nothing");
         RUN(test_goes_on, "another process writes over the older text");
         RUN(test_sizes, "a text that is too long changes nothing; two of the longest do not touch");
