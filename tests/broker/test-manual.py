@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The manual page says what the program's help, its limits and its words say."""
 
+import os
 import re
 import subprocess
 
@@ -63,6 +64,19 @@ def numbers(t):
     broker = read("src/broker/broker.c")
     for line in ("#define DESCRIPTORS_RESERVED 256U", "#define DESCRIPTORS_PER_CONNECTION 3U"):
         t.contains(broker, line, "broker.c")
+
+
+@case("manual: the units that are installed keep as many descriptors as a broker stores")
+def units(t):
+    """A store that is too small leaves out the listener, which comes last, and nobody is told."""
+    found = []
+    for directory, _, files in os.walk(errand_test.source("systemd")):
+        for name in files:
+            with open(os.path.join(directory, name), encoding="utf-8") as f:
+                found += [(name, int(n)) for n in re.findall(r"^FileDescriptorStoreMax=(\d+)$", f.read(), re.M)]
+    for name, number in found:
+        t.check(number >= 5 + limits()["PROVIDERS_MAX"], lambda n=name, m=number: f"{n}: {m}")
+    t.note(f"{len(found)} units say it")
 
 
 @case("manual: every status and reason of the broker's own answers is explained")
