@@ -211,6 +211,14 @@ void keep_listener(Keep *k, int fd) {
                 give_up(k, r, "the listener");
 }
 
+void keep_no_listener(Keep *k) {
+        if (!k || !k->state)
+                return;
+        int r = service_forget("listener");
+        if (r < 0)
+                give_up(k, r, "the listener");
+}
+
 void keep_save(Keep *k, const Broker *b) {
         if (!k || !k->state)
                 return;

@@ -43,6 +43,7 @@ DEFINE_CLEANUP(Keep *, keep_free);
 /* The setup was accepted: hands it over. b->keep is k already. */
 void keep_begin(Keep *k, const Broker *b);
 void keep_listener(Keep *k, int fd);
+void keep_no_listener(Keep *k); /* it could not be used after all */
 void keep_save(Keep *k, const Broker *b);
 void keep_count(Keep *k, uint64_t refused);
 /* Another process can go on. */
