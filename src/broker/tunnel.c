@@ -21,14 +21,13 @@
 /* The unit of the fallback without pipes: when the process has no descriptors left. */
 #define BOUNCE_SIZE (16U * 1024U)
 
-static const char established[] = "HTTP/1.1 200 Connection Established\r\n\r\n";
-
 typedef struct Flow {
         int from, to;
         Pipe pipe;
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
+        size_t counted; /* of the buffer, in broker_hold() */
         bool end;        /* of `from` was seen */
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
@@ -41,8 +40,15 @@ struct Tunnel {
         int upstream;
         sd_event_source *client_io, *upstream_io, *idle;
         Flow up, down;
+        size_t established_size; /* our own bytes at the beginning of `down` */
         usec_t active;
 };
+
+static void free_buffer(Broker *b, Flow *f) {
+        broker_release(b, f->counted);
+        f->buffer = mfree(f->buffer);
+        f->size = f->done = f->counted = 0;
+}
 
 Tunnel *tunnel_free(Tunnel *t) {
         if (!t)
@@ -52,7 +58,7 @@ Tunnel *tunnel_free(Tunnel *t) {
         sd_event_source_disable_unref(t->idle);
         for (Flow *f = &t->up;; f = &t->down) {
                 pipe_pool_give(&t->connection->broker->pipes, &f->pipe, f->in_pipe == 0);
-                free(f->buffer);
+                free_buffer(t->connection->broker, f);
                 if (f == &t->down)
                         break;
         }
@@ -62,11 +68,11 @@ Tunnel *tunnel_free(Tunnel *t) {
 
 void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
         *ret_up = t->up.total;
-        *ret_down = t->down.total > (sizeof(established) - 1) ? t->down.total - (sizeof(established) - 1) : 0;
+        *ret_down = t->down.total > t->established_size ? t->down.total - t->established_size : 0;
 }
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
-static int flush(PipePool *pool, Flow *f) {
+static int flush(Broker *b, Flow *f) {
         while (f->done < f->size) {
                 ssize_t n = send(f->to, f->buffer + f->done, f->size - f->done, MSG_NOSIGNAL);
                 if (n < 0 && errno == EINTR)
@@ -76,10 +82,8 @@ static int flush(PipePool *pool, Flow *f) {
                 f->done += (size_t) n;
                 f->total += (size_t) n;
         }
-        if (f->buffer) {
-                f->buffer = mfree(f->buffer);
-                f->size = f->done = 0;
-        }
+        if (f->buffer)
+                free_buffer(b, f);
         while (f->in_pipe > 0) {
                 ssize_t n = splice(f->pipe.read, NULL, f->to, NULL, f->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
                 if (n < 0 && errno == EINTR)
@@ -91,19 +95,20 @@ static int flush(PipePool *pool, Flow *f) {
                 f->in_pipe -= (size_t) n;
                 f->total += (size_t) n;
         }
-        pipe_pool_give(pool, &f->pipe, true);
+        pipe_pool_give(&b->pipes, &f->pipe, true);
         return 1;
 }
 
 /* Without a pipe: through memory, a piece at a time. */
-static ssize_t bounce(Flow *f) {
+static ssize_t bounce(Broker *b, Flow *f) {
+        if (!broker_hold(b, BOUNCE_SIZE))
+                return -ENOBUFS;
+        f->counted = BOUNCE_SIZE;
         f->buffer = malloc(BOUNCE_SIZE);
-        if (!f->buffer)
-                return -ENOMEM;
-        ssize_t n = recv(f->from, f->buffer, BOUNCE_SIZE, 0);
+        ssize_t n = f->buffer ? recv(f->from, f->buffer, BOUNCE_SIZE, 0) : -1;
         if (n <= 0) {
-                int r = n < 0 ? -errno : 0;
-                f->buffer = mfree(f->buffer);
+                int r = n < 0 ? negative_errno() : 0;
+                free_buffer(b, f);
                 return r;
         }
         f->size = (size_t) n;
@@ -112,11 +117,11 @@ static ssize_t bounce(Flow *f) {
 }
 
 /* > 0: bytes are held now, 0: end of file, -EAGAIN: nothing there, or another negative errno. */
-static ssize_t fill(PipePool *pool, Flow *f) {
+static ssize_t fill(Broker *b, Flow *f) {
         ssize_t n;
 
-        if (f->pipe.read < 0 && pipe_pool_take(pool, &f->pipe) < 0)
-                return bounce(f);
+        if (f->pipe.read < 0 && pipe_pool_take(&b->pipes, &f->pipe) < 0)
+                return bounce(b, f);
         do
                 n = splice(f->from, NULL, f->pipe.write, NULL, PIPE_WANTED_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         while (n < 0 && errno == EINTR);
@@ -125,7 +130,7 @@ static ssize_t fill(PipePool *pool, Flow *f) {
                 return n;
         }
         int r = n < 0 ? -errno : 0;
-        pipe_pool_give(pool, &f->pipe, true);
+        pipe_pool_give(&b->pipes, &f->pipe, true);
         return r;
 }
 
@@ -136,16 +141,16 @@ static int pass_end(Flow *f) {
 }
 
 /* Moves what can be moved now. Negative errno: one side failed. */
-static int move(PipePool *pool, Flow *f) {
+static int move(Broker *b, Flow *f) {
         f->more = false;
         for (unsigned turn = 0; turn < TURNS_MAX && !f->shut; turn++) {
-                int r = flush(pool, f);
+                int r = flush(b, f);
                 f->wants_room = r == 0;
                 if (r <= 0)
                         return r;
                 if (f->end)
                         return pass_end(f);
-                ssize_t n = fill(pool, f);
+                ssize_t n = fill(b, f);
                 if (n == -EAGAIN)
                         return 0;
                 if (n < 0)
@@ -181,16 +186,16 @@ static int check_error(int fd, uint32_t revents) {
 
 static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Tunnel *t = userdata;
-        PipePool *pool = &t->connection->broker->pipes;
+        Broker *b = t->connection->broker;
         bool client = fd == t->connection->fd;
         Flow *out = client ? &t->up : &t->down, *in = client ? &t->down : &t->up; /* as seen from fd */
 
         t->active = now_monotonic();
         int r = check_error(fd, revents);
         if (r >= 0 && !out->wants_room && (revents & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)))
-                r = move(pool, out);
+                r = move(b, out);
         if (r >= 0 && in->wants_room && (revents & (EPOLLOUT | EPOLLHUP)))
-                r = move(pool, in);
+                r = move(b, in);
         /* Set anew, an edge-triggered source looks again. */
         if (r >= 0 && t->up.more)
                 r = sd_event_source_set_io_events(t->upstream_io, EVENTS);
@@ -201,9 +206,13 @@ static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *us
         return 0;
 }
 
+static usec_t idle_usec(const Tunnel *t) {
+        return t->connection->broker->tunnel_idle_usec ?: TUNNEL_IDLE_USEC;
+}
+
 static int on_idle(sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Tunnel *t = userdata;
-        usec_t now = now_monotonic(), end = t->active + TUNNEL_IDLE_USEC;
+        usec_t now = now_monotonic(), end = t->active + idle_usec(t);
 
         if (now >= end) {
                 over(t, -ETIMEDOUT);
@@ -227,11 +236,17 @@ static int watch(Tunnel *t) {
         if (r >= 0)
                 r = sd_event_add_io(event, &t->upstream_io, t->upstream, EVENTS, on_io, t);
         if (r >= 0)
-                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + TUNNEL_IDLE_USEC, USEC_PER_MINUTE, on_idle, t);
+                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + idle_usec(t),
+                                      MIN(idle_usec(t) / 16, USEC_PER_MINUTE), on_idle, t);
         return r;
 }
 
-int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
+static char *duplicate(const char *data, size_t size) {
+        char *p = malloc(size);
+        return p ? memcpy(p, data, size) : NULL;
+}
+
+int tunnel_start(Connection *c, int upstream, Slice established, Tunnel **ret) {
         Tunnel *t = calloc(1, sizeof(Tunnel));
         if (!t) {
                 safe_close(upstream);
@@ -244,16 +259,16 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->down = (Flow){.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
 
         int r = 0;
-        t->down.buffer = strdup(established);
-        t->down.size = (sizeof(established) - 1);
+        t->established_size = established.size;
+        t->down.buffer = duplicate(established.data, established.size);
+        t->down.size = established.size;
         if (c->in_size > 0) {
-                t->up.buffer = malloc(c->in_size);
-                if (t->up.buffer) {
-                        memcpy(t->up.buffer, c->in, c->in_size);
-                        t->up.size = c->in_size;
-                }
+                t->up.buffer = TAKE_PTR(c->in);
+                t->up.size = c->in_size;
+                t->up.counted = CLIENT_BUFFER_SIZE; /* as the connection counted it */
+                c->in_size = 0;
         }
-        if (!t->down.buffer || (c->in_size > 0 && !t->up.buffer))
+        if (!t->down.buffer)
                 r = -ENOMEM;
         if (r >= 0)
                 r = watch(t);

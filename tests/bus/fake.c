@@ -56,6 +56,7 @@ Manager *fake_manager_free(Manager *m) {
                 stored_receipt_done(m->receipts + i);
         config_free(m->config);
         strv_free(m->report);
+        free(m->seen_project);
         free(m->seen_command);
         free(m->seen_allow);
         free(m->seen_env);
@@ -213,6 +214,8 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *opt
         free(m->seen_allow);
         free(m->seen_env);
         m->seen = *options;
+        free(m->seen_project);
+        m->seen_project = options->project ? strdup(options->project) : NULL;
         m->seen_command = join(options->command);
         m->seen_allow = join(options->allow);
         m->seen_env = join(options->env);
@@ -309,4 +312,11 @@ int session_read_transcript(_unused_ Session *s, uint64_t offset, size_t max, ch
         *ret_size = max;
         *ret_next = offset + max;
         return 0;
+}
+
+bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
+        if (!m->project || !streq(m->project, project))
+                return false;
+        *ret = m->project_owner;
+        return true;
 }
