@@ -455,5 +455,5 @@ if ROOT and len(sys.argv) > 1 and sys.argv[1] == "--inside":
 elif ROOT:
     # Nobody else sees these mounts; the groups that are made are this test's own, and go with it.
     os.execv(shutil.which("unshare"), ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-                                       f"mount -t cgroup2 cgroup2 {CGROUP} && exec /usr/bin/python3 \"$@\"", "sh", __file__, "--inside", *sys.argv[1:]])
+                                       f"{{ [ $(stat -fc %T {CGROUP}) = cgroup2fs ] || mount -t cgroup2 cgroup2 {CGROUP}; }} && exec /usr/bin/python3 \"$@\"", "sh", __file__, "--inside", *sys.argv[1:]])
 run()
