@@ -137,6 +137,7 @@ def _(t):
         "property CPUQuotaPerSecUSec=2000000", "property PIDFDs"}, "its properties")
     bailey = children(s.pid)[0]
     t.equal(manager.lines[-1], f"process {bailey}", "the process that was moved")
+    wait_for(lambda: children_named(s, "sleep"))
     t.equal(sorted(group.processes("errand-session-made.scope")), sorted(descendants(s.pid)), "what is in the scope: all but the shim")
     with open(f"/proc/{bailey}/environ", "rb") as f:
         t.contains(f.read().split(b"\0"), f"BAILEY_CGROUP_ROOT={group.path}/errand-session-made.scope".encode(), "bailey's environment")
