@@ -9,6 +9,7 @@
 #include "broker/connection.h"
 #include "broker/pipes.h"
 #include "broker/receipts.h"
+#include "broker/repeats.h"
 #include "broker/setup.h"
 
 typedef struct Acceptor Acceptor; /* acceptor.c: the listener's thread */
@@ -38,6 +39,7 @@ struct Broker {
         uint64_t n_accepted, n_refused; /* for stats */
         usec_t full_logged;             /* when the log last said that connections are turned away */
         PipePool pipes;
+        Repeats repeats; /* of calls that capabilities do not name */
         sd_event_source *idle;
 };
 

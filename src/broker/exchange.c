@@ -27,14 +27,31 @@ static Exchange *exchange_free(Exchange *e) {
         relay_buffer_done(&e->request.out);
         relay_buffer_done(&e->answer.in);
         relay_buffer_done(&e->answer.out);
-        scrub_free(e->answer.scrub);
+        answer_scrub_free(e->answer.scrub);
+        free(e->answer.usage);
         free(e->path);
         return mfree(e);
 }
 DEFINE_CLEANUP(Exchange *, exchange_free);
 
+/* What the call has come to since it was asked last goes to its budgets. */
+static void spend(Exchange *e) {
+        const uint64_t now[_BUDGET_KIND_MAX] = {
+                [BUDGET_BYTES] = e->request.bytes + e->answer.bytes,
+                [BUDGET_TOKENS] = e->answer.usage ? usage_tokens(e->answer.usage) : 0,
+        };
+
+        for (BudgetKind k = 0; e->provider && k < _BUDGET_KIND_MAX; k++) {
+                /* Less when a dead connection made the call begin again. */
+                uint64_t n = now[k] > e->spent[k] ? now[k] - e->spent[k] : 0;
+                budget_spend(e->provider->budget, k, n);
+                budget_spend(e->broker->setup->budget, k, n);
+                e->spent[k] += n;
+        }
+}
+
 /* The receipt of a provider's call, and a line for every exchange. */
-static void record(const Exchange *e) {
+static void record(Exchange *e) {
         const char *session = e->broker->setup->session;
         size_t unsent = relay_buffer_size(&e->answer.out);
         Receipt receipt = {
@@ -44,9 +61,12 @@ static void record(const Exchange *e) {
                 .started = e->started,
                 .bytes_up = e->request.bytes,
                 .bytes_down = e->answer.bytes - MIN(unsent, e->answer.bytes),
+                .tokens = e->answer.usage ? usage_tokens(e->answer.usage) : 0,
                 .outcome = e->outcome,
         };
         _cleanup_free_ char *path = NULL;
+
+        spend(e);
 
         if (!e->provider) {
                 log_info("session %s: %s http://%s:%u: %u, %s", session, e->method, e->host.name, e->port, e->status,
@@ -325,6 +345,7 @@ static void pump(Exchange *e) {
         for (int r; (r = move(e)) < 0;)
                 if (failed(e, r))
                         return;
+        spend(e);
         bool out = relay_buffer_size(&e->answer.out) > 0;
         if (!out && (e->phase == EXCHANGE_OWN_ANSWER || (e->phase == EXCHANGE_RELAYING && e->answer.done)) && answered(e))
                 return;

@@ -8,6 +8,7 @@
 #include "broker/exchange.h"
 #include "broker/grants.h"
 #include "broker/request.h"
+#include "broker/route.h"
 
 #define ROUTE_PREFIX "/provider/"
 
@@ -158,6 +159,7 @@ static void on_dialled(void *userdata, DialResult result, int fd, const Address 
 
         c->dial = NULL;
         if (result != DIAL_CONNECTED) {
+                c->hello = client_hello_free(c->hello);
                 request_refuse(c, answer_for_dial(result), NULL, detail);
                 return;
         }
@@ -183,10 +185,13 @@ static void decide_connect(Connection *c, const Http1Head *head) {
         else if (!host_header_matches(head, &t))
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
         else if (judge(c, &t)) {
-                r = dial_start(c->broker, &t.host, t.port, on_dialled, c, &c->dial);
-                if (r < 0)
+                r = client_hello_new(&t.host, c->broker->setup->enforce_server_name, &c->hello);
+                if (r >= 0)
+                        r = dial_start(c->broker, &t.host, t.port, on_dialled, c, &c->dial);
+                if (r < 0) {
+                        c->hello = client_hello_free(c->hello);
                         request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
-                else
+                } else
                         connection_wait_for_dial(c);
         }
 }
@@ -208,7 +213,7 @@ static void start_exchange(Connection *c, const Http1Head *head, const ExchangeT
 static void decide_route(Connection *c, const Http1Head *head, Slice path) {
         ExchangeTarget target = {};
 
-        int r = provider_authorize(c, head, path, &target);
+        int r = route_authorize(c, head, path, &target);
         if (r == 0)
                 start_exchange(c, head, &target);
         /* A negative errno: c is gone. */
@@ -284,6 +289,7 @@ void request_decide(Connection *c, const Http1Head *head) {
         static const char http[] = "http://";
 
         c->body_unread = head->framing != HTTP1_BODY_NONE;
+        c->body_size = head->framing == HTTP1_BODY_LENGTH ? head->content_length : UINT64_MAX;
         c->request_keep_alive = head->keep_alive;
         c->request_was_head = slice_is(head->method, "HEAD");
 

@@ -33,6 +33,9 @@ typedef struct Flow {
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
         bool more;       /* stopped for the sake of others, not for want of bytes or room */
+        bool held;       /* the buffer waits for a finding on `hello` */
+        ClientHello *hello; /* the first message is still looked at */
+        Connection *c;   /* for the log, with it */
         uint64_t total;
 } Flow;
 
@@ -53,6 +56,7 @@ Tunnel *tunnel_free(Tunnel *t) {
         for (Flow *f = &t->up;; f = &t->down) {
                 pipe_pool_give(&t->connection->broker->pipes, &f->pipe, f->in_pipe == 0);
                 free(f->buffer);
+                client_hello_free(f->hello);
                 if (f == &t->down)
                         break;
         }
@@ -67,6 +71,8 @@ void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
 static int flush(PipePool *pool, Flow *f) {
+        if (f->held)
+                return 1;
         while (f->done < f->size) {
                 ssize_t n = send(f->to, f->buffer + f->done, f->size - f->done, MSG_NOSIGNAL);
                 if (n < 0 && errno == EINTR)
@@ -111,10 +117,54 @@ static ssize_t bounce(Flow *f) {
         return n;
 }
 
+/* What the first message turned out to be. -EKEYREJECTED: it goes no further. */
+static int settle(Flow *f, ClientHelloFinding found) {
+        bool good = found == CLIENT_HELLO_SAME || found == CLIENT_HELLO_SSH, enforced = f->hello->enforce;
+        const char *name = f->hello->name;
+
+        if (!good)
+                connection_log(f->c, enforced ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%sthe tunnel's first message %s%s%s", enforced ? "closed: " : "",
+                               client_hello_words(found), *name ? ": " : "", name);
+        f->hello = client_hello_free(f->hello);
+        f->held = false;
+        return good || !enforced ? 0 : -EKEYREJECTED;
+}
+
+/* Looks at what was appended to the buffer. 0, or a negative errno. */
+static int look(Flow *f, const char *data, size_t size) {
+        int found = client_hello_feed(f->hello, data, size);
+
+        if (found < 0)
+                return found;
+        f->held = found == CLIENT_HELLO_MORE && f->hello->enforce;
+        return found == CLIENT_HELLO_MORE ? 0 : settle(f, (ClientHelloFinding) found);
+}
+
+/* Reads through memory while the first message is looked at; when nothing is held, what is read goes on at once. */
+static ssize_t inspect(Flow *f) {
+        char *larger = realloc(f->buffer, f->size + BOUNCE_SIZE);
+
+        if (!larger)
+                return -ENOMEM;
+        f->buffer = larger;
+        ssize_t n = recv(f->from, f->buffer + f->size, BOUNCE_SIZE, 0);
+        if (n <= 0) {
+                int r = n < 0 ? -errno : f->held ? settle(f, CLIENT_HELLO_MALFORMED) : 0;
+                if (f->size == 0)
+                        f->buffer = mfree(f->buffer);
+                return r;
+        }
+        f->size += (size_t) n;
+        int r = look(f, f->buffer + f->size - (size_t) n, (size_t) n);
+        return r < 0 ? r : n;
+}
+
 /* > 0: bytes are held now, 0: end of file, -EAGAIN: nothing there, or another negative errno. */
 static ssize_t fill(PipePool *pool, Flow *f) {
         ssize_t n;
 
+        if (f->hello)
+                return inspect(f);
         if (f->pipe.read < 0 && pipe_pool_take(pool, &f->pipe) < 0)
                 return bounce(f);
         do
@@ -255,6 +305,10 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         }
         if (!t->down.buffer || (c->in_size > 0 && !t->up.buffer))
                 r = -ENOMEM;
+        t->up.c = c;
+        t->up.hello = TAKE_PTR(c->hello);
+        if (r >= 0 && t->up.hello && t->up.size > 0)
+                r = look(&t->up, t->up.buffer, t->up.size);
         if (r >= 0)
                 r = watch(t);
         if (r < 0) {
