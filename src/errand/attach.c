@@ -304,8 +304,9 @@ static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
 
         if (sd_bus_message_read(m, "ss", &kind, &text) < 0)
                 return 0;
-        (void) kind;
-        (void) notice(userdata, text);
+        /* What was refused is told in words for a terminal by on_refused(). */
+        if (strcmp(kind, "egress") != 0)
+                (void) notice(userdata, text);
         return 0;
 }
 

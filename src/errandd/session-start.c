@@ -8,6 +8,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/egress-notice.h"
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
@@ -47,12 +48,15 @@ static int open_project(Session *s, Fault *f) {
 static void on_refused(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata) {
         Session *s = ((Run *) userdata)->session;
         const Observer *o = &s->manager->observer;
+        _cleanup_free_ char *text = egress_notice(host);
 
         s->record->refused += fresh;
         (void) session_save(s);
         session_touch(s);
         if (o->session_refused)
                 o->session_refused(s, host, port, count, o->userdata);
+        if (text)
+                session_notice(s, "egress", "%s", text);
 }
 
 static void on_denied_summary(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata) {

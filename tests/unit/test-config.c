@@ -383,6 +383,23 @@ static void test_uncalled(void) {
         }
 }
 
+static void test_warned_hosts(void) {
+        static const struct {
+                const char *text, *warning;
+        } rows[] = {
+                {"{\"sandbox\":{\"egress\":{\"allow\":[\"*.co.uk\",\"*.example.com\"]}}}", "errand.json: sandbox.egress.allow[0]: \"*.co.uk\" covers hosts of anybody"},
+                {"{\"agent\":{\"providers\":{\"p\":{\"broker\":false,\"baseUrl\":\"https://api.example.com\"}}},\"sandbox\":{\"egress\":{\"allow\":[\"b.example\"]}}}",
+                 "errand.json: agent.providers.p: is not brokered"},
+                {"{\"agent\":{\"providers\":{\"p\":{\"broker\":false,\"baseUrl\":\"https://api.example.com\"}}},\"sandbox\":{\"egress\":{\"allow\":[\"*.example.com\"]}}}", NULL},
+                {"{\"agent\":{\"providers\":{\"p\":{\"extension\":\"x\",\"baseUrl\":\"https://api.example.com\"}}}}", NULL},
+        };
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(config_freep) Config *c = load(rows[i].text);
+                if (strv_length(c->warnings) != (rows[i].warning ? 1 : 0) || (rows[i].warning && !startswith(c->warnings[0], rows[i].warning)))
+                        test_fail(__FILE__, __LINE__, "%s: %s", rows[i].text, c->warnings ? c->warnings[0] : "no warning");
+        }
+}
+
 /* Wherever a key is pasted, no sentence has it. */
 static void test_secrets(void) {
 #define KEY "sk-MARKER-0123456789"
@@ -469,6 +486,7 @@ int main(void) {
         RUN(test_capabilities, "S100 S103 S104: capabilities");
         RUN(test_placement, "S089 S092 S093 S094: where the key travels");
         RUN(test_providers, "S203: providers, their variables and URLs");
+        RUN(test_warned_hosts, "C119 S026: hosts that are probably not what was meant");
         RUN(test_uncalled, "S083 S084 S085: a provider that will not be called is warned of, with the reason");
         RUN(test_secrets, "S224 S225: no sentence holds a secret, wherever it was pasted");
         RUN(test_embedded, "systemdCredential is refused in embedded mode");

@@ -271,7 +271,7 @@ static void test_base_urls(void) {
                 {"https://a.example\\\\@b/", "user"}, {"https://a.example\\\\b/", "character"}, {"https://a.example/v1/../x", "segment"}, {"https://a.example/./x", "segment"},
                 {"https://a.example/..", "segment"}, {"https://a.example//x", "segment"}, {"https://a.example/x//", "segment"}, {"https://a.example/%2e%2e/x", "character"},
                 {"https://a.example/a b", "character"}, {"https://a.example/a\\\\b", "character"}, {"https://a.example/\xc3\xa9", "character"}, {"https://a.example/a;b", "character"},
-                {"https://a.example/a\\nb", "character"}, {"https://a.example/\x7f", "character"}, {"https://\xc3\xa9.example/", "character"}, {"http://u@127.0.0.1/", "user"}, {"http://127.0.0.1/?x", "query"},
+                {"https://a.example/a\\nb", "character"}, {"https://a.example/\x7f", "character"}, {"https://\xc3\xa9.example/", "not ASCII"}, {"http://u@127.0.0.1/", "user"}, {"http://127.0.0.1/?x", "query"},
         };
         char members[2048];
 
