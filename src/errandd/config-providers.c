@@ -22,6 +22,12 @@ bool config_provider_brokered(const ConfigProvider *p) {
         return p->broker && !p->extension;
 }
 
+const char *config_provider_url(const ConfigProvider *p) {
+        if (p->base_url)
+                return p->base_url;
+        return streq(p->id, "anthropic") ? "https://api.anthropic.com" : streq(p->id, "openai") ? "https://api.openai.com/v1" : NULL;
+}
+
 static char *lower(const char *s) {
         char *copy = strdup(s);
 

@@ -44,3 +44,6 @@ typedef struct ConfigProvider {
 void config_provider_done(ConfigProvider *p);
 
 bool config_provider_brokered(const ConfigProvider *p);
+
+/* baseUrl, or where a provider of that id is known to answer; NULL when neither says it. */
+const char *config_provider_url(const ConfigProvider *p);

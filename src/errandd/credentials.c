@@ -31,11 +31,6 @@ Credentials *credentials_free(Credentials *c) {
         return mfree(c);
 }
 
-/* Where a provider without a base URL answers; NULL when it is not known. */
-static const char *provider_default_url(const char *id) {
-        return streq(id, "anthropic") ? "https://api.anthropic.com" : streq(id, "openai") ? "https://api.openai.com/v1" : NULL;
-}
-
 static int resolve(const SecretSource *source, const char *what, Secret **ret, Fault *f) {
         _cleanup_free_ char *problem = NULL;
 
@@ -86,7 +81,7 @@ static int add_provider(Credentials *c, const ConfigProvider *from, Fault *f) {
         c->n_providers++;
         if (r < 0)
                 return r;
-        const char *url = from->base_url ?: provider_default_url(from->id);
+        const char *url = config_provider_url(from);
         if (p->brokered && !url)
                 return fault_set(f, ERROR_CONFIGURATION, "agent.providers.%s has no baseUrl, and none is known for it; give one, or \"broker\": false",
                                  from->id);

@@ -172,6 +172,8 @@ static int add_statements(const ReportInput *in, Report *r) {
                 q = add_list(&r->lines, "sessions have the variables", s->env, true);
         if (q >= 0)
                 q = add_list(&r->lines, "warnings", in->config->warnings, false);
+        for (char *const *w = in->warnings; w && *w && q >= 0; w++)
+                q = add(&r->lines, "warning: %s", *w);
         return q;
 }
 
