@@ -120,10 +120,14 @@ static int check_capabilities(const Call *call) {
 
 static int check_budget(const Call *call, Budget *b, const char *provider) {
         BudgetKind k = budget_find_spent(b);
-        _cleanup_free_ char *body = k >= 0 ? budget_refusal(b, k, provider) : NULL;
+        _cleanup_free_ char *body = NULL;
 
+        if (k < 0)
+                return 0;
+        body = budget_refusal(b, k, provider);
+        bool told = repeats_note(&call->c->broker->repeats, call->provider->id, "budget", now_monotonic()) == 0;
         /* Not 429, which clients take for a reason to try again. */
-        return k < 0 ? 0 : turn_away(call, 403, "budget spent", body, NULL, NULL);
+        return turn_away(call, 403, "budget spent", body, NULL, told ? "" : NULL);
 }
 
 static int check(const Call *call) {

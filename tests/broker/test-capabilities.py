@@ -81,6 +81,16 @@ def every(t):
     t.lacks(broker.log(), "capabilities", "log")
 
 
+@case("S108 S116: the tools' endpoints are named as every other; a tunnel to the same host is held by its host alone")
+def tools(t):
+    for listed in (False, True):
+        up, broker, p = begin(t, capabilities=LIST + ([{"method": "POST", "path": "/images/generations"}] if listed else []), strictCapabilities=True)
+        t.equal(broker.call("p", "/images/generations", "POST").status == 403, not listed, "refused")
+        t.equal(up.everything_received().startswith(b"POST /v1/images/generations "), listed, "passed on")
+        t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status of a tunnel")
+        up.stop()
+
+
 @case("S109 S110 S111: whatever a list allows, a path that could be read differently is 400")
 def hygiene(t):
     up, broker, p = begin(t, capabilities=[{"method": "*", "path": "/**"}], strictCapabilities=True)

@@ -325,7 +325,7 @@ int main(void) {
         RUN(test_damaged, "C189: a database that is none is set aside by name, and a new one begun");
         RUN(test_upgrade, "a database of the first version is brought up to date with what is in it");
         RUN(test_spending, "budgets: what a session's calls have come to");
-        RUN(test_versions, "a newer database is refused, one without its tables is set aside");
+        RUN(test_versions, "C189: a newer database is refused, one without its tables is set aside");
         RUN(test_locked, "C189: a database locked by somebody else is an error that passes");
         RUN(test_link, "a link or a fifo in the database's place is refused");
         RUN(test_lock, "C200: one errandd a state directory; a dead one's lock is free");
