@@ -7,6 +7,7 @@
 #include <systemd/sd-event.h>
 
 #include "broker/connection.h"
+#include "broker/limits.h"
 #include "broker/pipes.h"
 #include "broker/receipts.h"
 #include "broker/repeats.h"
@@ -16,6 +17,7 @@ typedef struct Acceptor Acceptor; /* acceptor.c: the listener's thread */
 typedef struct Control Control;   /* control.c: the supervisor's connection */
 typedef struct Grants Grants;     /* grants.c */
 typedef struct Handover Handover; /* handover.c: the session socket */
+typedef struct Keep Keep;         /* keep.c: what outlives the process */
 typedef struct Resolver Resolver; /* resolve.c */
 
 struct Broker {
@@ -27,6 +29,7 @@ struct Broker {
         Resolver *resolver;
         Control *control;
         Handover *handover;
+        Keep *keep;              /* NULL without a service manager and before setup */
         Acceptor *acceptor;      /* NULL before the hand-over and after close; owns the listener */
         uint32_t listen_address; /* of the listener, network byte order */
         uint16_t listen_port;
@@ -35,12 +38,13 @@ struct Broker {
         Connection *connections;
         size_t n_connections, connections_max;
         size_t n_tunnels;
-        size_t n_buffers;               /* connections that hold a read buffer */
+        size_t held, held_most;         /* bytes of buffers, against HELD_MAX; since memory was last given back */
         uint64_t n_accepted, n_refused; /* for stats */
         usec_t full_logged;             /* when the log last said that connections are turned away */
         PipePool pipes;
         Repeats repeats; /* of calls that capabilities do not name */
         sd_event_source *idle;
+        usec_t idle_usec, tunnel_idle_usec; /* 0 = BROKER_IDLE_USEC, TUNNEL_IDLE_USEC */
 };
 
 /* The sockets are taken always. control is a listening or a connected socket; control_uid's and root's connections are accepted. */
@@ -48,10 +52,8 @@ int broker_new(int control, int session, uid_t control_uid, Broker **ret);
 Broker *broker_free(Broker *b);
 DEFINE_CLEANUP(Broker *, broker_free);
 
-/* Until SIGTERM, SIGINT, or BROKER_IDLE_USEC without a supervisor, a listener and connections. */
+/* Until SIGTERM, SIGINT, or b->idle_usec without a supervisor, a listener and connections. */
 int broker_run(Broker *b);
-
-#define BROKER_IDLE_USEC (30 * USEC_PER_SEC)
 
 /* Once; takes setup on success. -EALREADY the second time. */
 int broker_configure(Broker *b, Setup *setup);
@@ -62,3 +64,15 @@ void broker_close(Broker *b);
 
 /* To be called when something went that could have been the last thing to wait for. */
 void broker_check_idle(Broker *b);
+
+/* Before a buffer is made: false when the session holds too much. Inline, as tests link the tunnel without the rest. */
+static inline bool broker_hold(Broker *b, size_t size) {
+        if (size > HELD_MAX - MIN(b->held, (size_t) HELD_MAX))
+                return false;
+        b->held += size;
+        b->held_most = MAX(b->held_most, b->held);
+        return true;
+}
+static inline void broker_release(Broker *b, size_t size) {
+        b->held -= MIN(b->held, size);
+}

@@ -7,6 +7,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "broker/answers.h"
+#include "broker/keep.h"
 #include "broker/relay.h"
 
 #define HALF_CLOSE_USEC (USEC_PER_SEC / 10)      /* a FIN that comes this soon after the answer's beginning was sent before it */
@@ -30,6 +31,8 @@ static Exchange *exchange_free(Exchange *e) {
         answer_scrub_free(e->answer.scrub);
         free(e->answer.usage);
         free(e->path);
+        if (e->broker)
+                broker_release(e->broker, EXCHANGE_HELD);
         return mfree(e);
 }
 DEFINE_CLEANUP(Exchange *, exchange_free);
@@ -41,13 +44,18 @@ static void spend(Exchange *e) {
                 [BUDGET_TOKENS] = e->answer.usage ? usage_tokens(e->answer.usage) : 0,
         };
 
+        bool any = false;
+
         for (BudgetKind k = 0; e->provider && k < _BUDGET_KIND_MAX; k++) {
                 /* Less when a dead connection made the call begin again. */
                 uint64_t n = now[k] > e->spent[k] ? now[k] - e->spent[k] : 0;
                 budget_spend(e->provider->budget, k, n);
                 budget_spend(e->broker->setup->budget, k, n);
                 e->spent[k] += n;
+                any = any || n > 0;
         }
+        if (any)
+                keep_budgets(e->broker->keep, e->broker->setup);
 }
 
 /* The receipt of a provider's call, and a line for every exchange. */
@@ -466,6 +474,8 @@ int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const
 
         if (!e)
                 return -ENOMEM;
+        if (!broker_hold(c->broker, EXCHANGE_HELD))
+                return -ENOBUFS;
         e->c = c;
         e->broker = c->broker;
         e->provider = target->provider;

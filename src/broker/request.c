@@ -7,6 +7,7 @@
 #include "broker/control.h"
 #include "broker/exchange.h"
 #include "broker/grants.h"
+#include "broker/keep.h"
 #include "broker/request.h"
 #include "broker/route.h"
 
@@ -101,6 +102,7 @@ static bool on_allowlist(const Setup *s, const Host *host) {
 /* The allowlist, then a grant, which is used by this. _ANSWER_MAX: go on. */
 static Answer use_grant(Connection *c, const Target *t) {
         Broker *b = c->broker;
+        bool in_spool = false;
         GrantUse use;
 
         if (on_allowlist(b->setup, &t->host))
@@ -111,16 +113,23 @@ static Answer use_grant(Connection *c, const Target *t) {
         }
         /* Written down before it is used: a broker that is restarted must not find it unused. */
         if (use.duration == GRANT_ONCE) {
+                grants_spend(b->grants, &use, t->host.name);
+                keep_save(b->keep, b);
                 int r = receipts_grant_used(b->receipts, use.id, t->host.name);
                 if (r < 0 && r != -EBADF) { /* -EBADF: without a spool nothing outlives this broker */
+                        grants_spare(b->grants);
+                        keep_save(b->keep, b);
                         connection_log(c, LOG_LEVEL_WARNING, "the use of grant %s could not be recorded: %s", use.id, strerror(-r));
                         return ANSWER_GRANT_NOT_RECORDED;
                 }
+                in_spool = r >= 0;
         }
         grants_use(b->grants, &use);
+        if (use.first)
+                keep_save(b->keep, b);
         connection_log(c, LOG_LEVEL_INFO, "allowed by grant %s (%s)", use.id, grant_duration_to_string(use.duration));
         if (use.first)
-                control_note_grant_used(b->control, use.id, t->host.name);
+                control_note_grant_used(b->control, use.id, t->host.name, in_spool);
         return _ANSWER_MAX;
 }
 
@@ -207,7 +216,7 @@ static void start_exchange(Connection *c, const Http1Head *head, const ExchangeT
                 return;
         }
         c->head_size = size;
-        request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
+        request_refuse(c, r == -ENOBUFS ? ANSWER_TOO_MANY : ANSWER_INTERNAL, NULL, r == -ENOBUFS ? NULL : strerror(-r));
 }
 
 static void decide_route(Connection *c, const Http1Head *head, Slice path) {

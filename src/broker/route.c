@@ -2,6 +2,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "broker/broker.h"
+#include "broker/keep.h"
 #include "broker/provider.h"
 #include "broker/route.h"
 #include "broker/stand-in.h"
@@ -170,6 +171,7 @@ int route_authorize(Connection *c, const Http1Head *head, Slice path, ExchangeTa
                 return r;
         budget_spend(p->budget, BUDGET_REQUESTS, 1);
         budget_spend(s->budget, BUDGET_REQUESTS, 1);
+        keep_budgets(c->broker->keep, s);
         *ret = (ExchangeTarget) {.provider = p, .host = &p->host, .port = p->port, .path = rest};
         return 0;
 }

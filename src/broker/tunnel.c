@@ -29,12 +29,14 @@ typedef struct Flow {
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
+        size_t held; /* what the buffer is counted with, in broker_hold() */
         bool end;        /* of `from` was seen */
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
         bool more;       /* stopped for the sake of others, not for want of bytes or room */
-        bool held;       /* the buffer waits for a finding on `hello` */
         ClientHello *hello; /* the first message is still looked at */
+        size_t looking;  /* what it is counted with, in broker_hold() */
+        bool waiting;    /* the buffer waits for what is found */
         Connection *c;   /* for the log, with it */
         uint64_t total;
 } Flow;
@@ -47,6 +49,19 @@ struct Tunnel {
         usec_t active;
 };
 
+static void free_buffer(Broker *b, Flow *f) {
+        broker_release(b, f->held);
+        f->buffer = mfree(f->buffer);
+        f->size = f->done = f->held = 0;
+}
+
+static void stop_looking(Broker *b, Flow *f) {
+        broker_release(b, f->looking);
+        f->hello = client_hello_free(f->hello);
+        f->looking = 0;
+        f->waiting = false;
+}
+
 Tunnel *tunnel_free(Tunnel *t) {
         if (!t)
                 return NULL;
@@ -55,8 +70,8 @@ Tunnel *tunnel_free(Tunnel *t) {
         sd_event_source_disable_unref(t->idle);
         for (Flow *f = &t->up;; f = &t->down) {
                 pipe_pool_give(&t->connection->broker->pipes, &f->pipe, f->in_pipe == 0);
-                free(f->buffer);
-                client_hello_free(f->hello);
+                free_buffer(t->connection->broker, f);
+                stop_looking(t->connection->broker, f);
                 if (f == &t->down)
                         break;
         }
@@ -70,8 +85,8 @@ void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
 }
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
-static int flush(PipePool *pool, Flow *f) {
-        if (f->held)
+static int flush(Broker *b, Flow *f) {
+        if (f->waiting)
                 return 1;
         while (f->done < f->size) {
                 ssize_t n = send(f->to, f->buffer + f->done, f->size - f->done, MSG_NOSIGNAL);
@@ -82,10 +97,8 @@ static int flush(PipePool *pool, Flow *f) {
                 f->done += (size_t) n;
                 f->total += (size_t) n;
         }
-        if (f->buffer) {
-                f->buffer = mfree(f->buffer);
-                f->size = f->done = 0;
-        }
+        if (f->buffer)
+                free_buffer(b, f);
         while (f->in_pipe > 0) {
                 ssize_t n = splice(f->pipe.read, NULL, f->to, NULL, f->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
                 if (n < 0 && errno == EINTR)
@@ -97,19 +110,20 @@ static int flush(PipePool *pool, Flow *f) {
                 f->in_pipe -= (size_t) n;
                 f->total += (size_t) n;
         }
-        pipe_pool_give(pool, &f->pipe, true);
+        pipe_pool_give(&b->pipes, &f->pipe, true);
         return 1;
 }
 
 /* Without a pipe: through memory, a piece at a time. */
-static ssize_t bounce(Flow *f) {
+static ssize_t bounce(Broker *b, Flow *f) {
+        if (!broker_hold(b, BOUNCE_SIZE))
+                return -ENOBUFS;
+        f->held = BOUNCE_SIZE;
         f->buffer = malloc(BOUNCE_SIZE);
-        if (!f->buffer)
-                return -ENOMEM;
-        ssize_t n = recv(f->from, f->buffer, BOUNCE_SIZE, 0);
+        ssize_t n = f->buffer ? recv(f->from, f->buffer, BOUNCE_SIZE, 0) : -1;
         if (n <= 0) {
-                int r = n < 0 ? -errno : 0;
-                f->buffer = mfree(f->buffer);
+                int r = n < 0 ? negative_errno() : 0;
+                free_buffer(b, f);
                 return r;
         }
         f->size = (size_t) n;
@@ -118,55 +132,61 @@ static ssize_t bounce(Flow *f) {
 }
 
 /* What the first message turned out to be. -EKEYREJECTED: it goes no further. */
-static int settle(Flow *f, ClientHelloFinding found) {
+static int settle(Broker *b, Flow *f, ClientHelloFinding found) {
         bool good = found == CLIENT_HELLO_SAME || found == CLIENT_HELLO_SSH, enforced = f->hello->enforce;
         const char *name = f->hello->name;
 
         if (!good)
                 connection_log(f->c, enforced ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%sthe tunnel's first message %s%s%s", enforced ? "closed: " : "",
                                client_hello_words(found), *name ? ": " : "", name);
-        f->hello = client_hello_free(f->hello);
-        f->held = false;
+        stop_looking(b, f);
         return good || !enforced ? 0 : -EKEYREJECTED;
 }
 
 /* Looks at what was appended to the buffer. 0, or a negative errno. */
-static int look(Flow *f, const char *data, size_t size) {
+static int look(Broker *b, Flow *f, const char *data, size_t size) {
+        if (f->looking == 0) {
+                if (!broker_hold(b, CLIENT_HELLO_MAX))
+                        return -ENOBUFS;
+                f->looking = CLIENT_HELLO_MAX;
+        }
         int found = client_hello_feed(f->hello, data, size);
-
         if (found < 0)
                 return found;
-        f->held = found == CLIENT_HELLO_MORE && f->hello->enforce;
-        return found == CLIENT_HELLO_MORE ? 0 : settle(f, (ClientHelloFinding) found);
+        f->waiting = found == CLIENT_HELLO_MORE && f->hello->enforce;
+        return found == CLIENT_HELLO_MORE ? 0 : settle(b, f, (ClientHelloFinding) found);
 }
 
-/* Reads through memory while the first message is looked at; when nothing is held, what is read goes on at once. */
-static ssize_t inspect(Flow *f) {
-        char *larger = realloc(f->buffer, f->size + BOUNCE_SIZE);
-
-        if (!larger)
-                return -ENOMEM;
-        f->buffer = larger;
-        ssize_t n = recv(f->from, f->buffer + f->size, BOUNCE_SIZE, 0);
+/* Reads through memory while the first message is looked at; unless it waits for the finding, what is read goes on at once. A buffer that
+ * waits holds less than CLIENT_HELLO_MAX. */
+static ssize_t inspect(Broker *b, Flow *f) {
+        if (!f->buffer) {
+                if (!broker_hold(b, CLIENT_HELLO_MAX + BOUNCE_SIZE))
+                        return -ENOBUFS;
+                f->held = CLIENT_HELLO_MAX + BOUNCE_SIZE;
+                f->buffer = malloc(f->held);
+                f->size = f->done = 0;
+        }
+        ssize_t n = f->buffer ? recv(f->from, f->buffer + f->size, MIN((size_t) BOUNCE_SIZE, f->held - f->size), 0) : -1;
         if (n <= 0) {
-                int r = n < 0 ? -errno : f->held ? settle(f, CLIENT_HELLO_MALFORMED) : 0;
+                int r = n < 0 ? negative_errno() : f->waiting ? settle(b, f, CLIENT_HELLO_MALFORMED) : 0;
                 if (f->size == 0)
-                        f->buffer = mfree(f->buffer);
+                        free_buffer(b, f);
                 return r;
         }
         f->size += (size_t) n;
-        int r = look(f, f->buffer + f->size - (size_t) n, (size_t) n);
+        int r = look(b, f, f->buffer + f->size - (size_t) n, (size_t) n);
         return r < 0 ? r : n;
 }
 
 /* > 0: bytes are held now, 0: end of file, -EAGAIN: nothing there, or another negative errno. */
-static ssize_t fill(PipePool *pool, Flow *f) {
+static ssize_t fill(Broker *b, Flow *f) {
         ssize_t n;
 
         if (f->hello)
-                return inspect(f);
-        if (f->pipe.read < 0 && pipe_pool_take(pool, &f->pipe) < 0)
-                return bounce(f);
+                return inspect(b, f);
+        if (f->pipe.read < 0 && pipe_pool_take(&b->pipes, &f->pipe) < 0)
+                return bounce(b, f);
         do
                 n = splice(f->from, NULL, f->pipe.write, NULL, PIPE_WANTED_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         while (n < 0 && errno == EINTR);
@@ -175,7 +195,7 @@ static ssize_t fill(PipePool *pool, Flow *f) {
                 return n;
         }
         int r = n < 0 ? -errno : 0;
-        pipe_pool_give(pool, &f->pipe, true);
+        pipe_pool_give(&b->pipes, &f->pipe, true);
         return r;
 }
 
@@ -186,16 +206,16 @@ static int pass_end(Flow *f) {
 }
 
 /* Moves what can be moved now. Negative errno: one side failed. */
-static int move(PipePool *pool, Flow *f) {
+static int move(Broker *b, Flow *f) {
         f->more = false;
         for (unsigned turn = 0; turn < TURNS_MAX && !f->shut; turn++) {
-                int r = flush(pool, f);
+                int r = flush(b, f);
                 f->wants_room = r == 0;
                 if (r <= 0)
                         return r;
                 if (f->end)
                         return pass_end(f);
-                ssize_t n = fill(pool, f);
+                ssize_t n = fill(b, f);
                 if (n == -EAGAIN)
                         return 0;
                 if (n < 0)
@@ -231,16 +251,16 @@ static int check_error(int fd, uint32_t revents) {
 
 static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Tunnel *t = userdata;
-        PipePool *pool = &t->connection->broker->pipes;
+        Broker *b = t->connection->broker;
         bool client = fd == t->connection->fd;
         Flow *out = client ? &t->up : &t->down, *in = client ? &t->down : &t->up; /* as seen from fd */
 
         t->active = now_monotonic();
         int r = check_error(fd, revents);
         if (r >= 0 && !out->wants_room && (revents & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)))
-                r = move(pool, out);
+                r = move(b, out);
         if (r >= 0 && in->wants_room && (revents & (EPOLLOUT | EPOLLHUP)))
-                r = move(pool, in);
+                r = move(b, in);
         /* Set anew, an edge-triggered source looks again. */
         if (r >= 0 && t->up.more)
                 r = sd_event_source_set_io_events(t->upstream_io, EVENTS);
@@ -251,9 +271,13 @@ static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *us
         return 0;
 }
 
+static usec_t idle_usec(const Tunnel *t) {
+        return t->connection->broker->tunnel_idle_usec ?: TUNNEL_IDLE_USEC;
+}
+
 static int on_idle(sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Tunnel *t = userdata;
-        usec_t now = now_monotonic(), end = t->active + TUNNEL_IDLE_USEC;
+        usec_t now = now_monotonic(), end = t->active + idle_usec(t);
 
         if (now >= end) {
                 over(t, -ETIMEDOUT);
@@ -277,7 +301,8 @@ static int watch(Tunnel *t) {
         if (r >= 0)
                 r = sd_event_add_io(event, &t->upstream_io, t->upstream, EVENTS, on_io, t);
         if (r >= 0)
-                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + TUNNEL_IDLE_USEC, USEC_PER_MINUTE, on_idle, t);
+                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + idle_usec(t),
+                                      MIN(idle_usec(t) / 16, USEC_PER_MINUTE), on_idle, t);
         return r;
 }
 
@@ -297,18 +322,17 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->down.buffer = strdup(established);
         t->down.size = (sizeof(established) - 1);
         if (c->in_size > 0) {
-                t->up.buffer = malloc(c->in_size);
-                if (t->up.buffer) {
-                        memcpy(t->up.buffer, c->in, c->in_size);
-                        t->up.size = c->in_size;
-                }
+                t->up.buffer = TAKE_PTR(c->in);
+                t->up.size = c->in_size;
+                t->up.held = CLIENT_BUFFER_SIZE; /* as the connection counted it */
+                c->in_size = 0;
         }
-        if (!t->down.buffer || (c->in_size > 0 && !t->up.buffer))
+        if (!t->down.buffer)
                 r = -ENOMEM;
         t->up.c = c;
         t->up.hello = TAKE_PTR(c->hello);
         if (r >= 0 && t->up.hello && t->up.size > 0)
-                r = look(&t->up, t->up.buffer, t->up.size);
+                r = look(c->broker, &t->up, t->up.buffer, t->up.size);
         if (r >= 0)
                 r = watch(t);
         if (r < 0) {

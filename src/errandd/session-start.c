@@ -143,7 +143,7 @@ static int start_broker(Run *run, const Identity *payload, Fault *f) {
 
         mine.userdata = run;
         _cleanup_close_ int directory = open_broker_directory(s), log = record_open_append(s->dir, "broker.log"),
-                            spool = record_open_append(s->dir, "receipts.spool");
+                            spool = record_open_spool(s->dir);
         if (directory < 0 || log < 0 || spool < 0)
                 return fault_set(f, ERROR_STORAGE, "the places of session %s cannot be made: %s", s->record->id,
                                  strerror(-MIN(MIN(directory, log), spool)));
