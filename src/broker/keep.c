@@ -250,6 +250,10 @@ void keep_load_budgets(const Keep *k, const Setup *s) {
         }
 }
 
+bool keep_is_whole(const Keep *k) {
+        return k && k->state;
+}
+
 void keep_end(Keep *k, const Broker *b) {
         if (!k || !k->state)
                 return;

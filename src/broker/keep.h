@@ -54,6 +54,8 @@ void keep_count(Keep *k, uint64_t refused);
 /* What was spent of the budgets, before it is acted on, and the way back: never less than the setup says. */
 void keep_budgets(Keep *k, const Setup *s);
 void keep_load_budgets(const Keep *k, const Setup *s);
+/* Another process can go on. */
+bool keep_is_whole(const Keep *k);
 /* Nothing is kept any more when it returns, or what is kept says that the session is closed. */
 void keep_end(Keep *k, const Broker *b);
 

@@ -2,11 +2,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "basic/base64.h"
 #include "basic/fd.h"
 #include "basic/io.h"
 #include "basic/text.h"
 #include "broker/setup-provider.h"
-#include "shared/base64.h"
 
 #define CA_SIZE_MAX (1U << 20)  /* a system's whole bundle is a quarter of it */
 #define BASE_PATH_MAX 1024U     /* it must fit into a request head beside the session's path */

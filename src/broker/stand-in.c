@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/base64.h"
 #include "basic/text.h"
 #include "broker/keys.h"
 #include "broker/stand-in.h"
-#include "shared/base64.h"
 
 #define AUTHORIZATION "Authorization"
 #define X_API_KEY "x-api-key"

@@ -21,15 +21,13 @@
 /* The unit of the fallback without pipes: when the process has no descriptors left. */
 #define BOUNCE_SIZE (16U * 1024U)
 
-static const char established[] = "HTTP/1.1 200 Connection Established\r\n\r\n";
-
 typedef struct Flow {
         int from, to;
         Pipe pipe;
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
-        size_t held; /* what the buffer is counted with, in broker_hold() */
+        size_t counted; /* of the buffer, in broker_hold() */
         bool end;        /* of `from` was seen */
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
@@ -46,13 +44,14 @@ struct Tunnel {
         int upstream;
         sd_event_source *client_io, *upstream_io, *idle;
         Flow up, down;
+        size_t established_size; /* our own bytes at the beginning of `down` */
         usec_t active;
 };
 
 static void free_buffer(Broker *b, Flow *f) {
-        broker_release(b, f->held);
+        broker_release(b, f->counted);
         f->buffer = mfree(f->buffer);
-        f->size = f->done = f->held = 0;
+        f->size = f->done = f->counted = 0;
 }
 
 static void stop_looking(Broker *b, Flow *f) {
@@ -81,7 +80,7 @@ Tunnel *tunnel_free(Tunnel *t) {
 
 void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
         *ret_up = t->up.total;
-        *ret_down = t->down.total > (sizeof(established) - 1) ? t->down.total - (sizeof(established) - 1) : 0;
+        *ret_down = t->down.total > t->established_size ? t->down.total - t->established_size : 0;
 }
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
@@ -118,7 +117,7 @@ static int flush(Broker *b, Flow *f) {
 static ssize_t bounce(Broker *b, Flow *f) {
         if (!broker_hold(b, BOUNCE_SIZE))
                 return -ENOBUFS;
-        f->held = BOUNCE_SIZE;
+        f->counted = BOUNCE_SIZE;
         f->buffer = malloc(BOUNCE_SIZE);
         ssize_t n = f->buffer ? recv(f->from, f->buffer, BOUNCE_SIZE, 0) : -1;
         if (n <= 0) {
@@ -130,6 +129,8 @@ static ssize_t bounce(Broker *b, Flow *f) {
         f->done = 0;
         return n;
 }
+
+static ssize_t fill(Broker *b, Flow *f);
 
 /* What the first message turned out to be. -EKEYREJECTED: it goes no further. */
 static int settle(Broker *b, Flow *f, ClientHelloFinding found) {
@@ -145,11 +146,13 @@ static int settle(Broker *b, Flow *f, ClientHelloFinding found) {
 
 /* Looks at what was appended to the buffer. 0, or a negative errno. */
 static int look(Broker *b, Flow *f, const char *data, size_t size) {
-        if (f->looking == 0) {
-                if (!broker_hold(b, CLIENT_HELLO_MAX))
+        if (f->looking == 0 && !broker_hold(b, CLIENT_HELLO_MAX)) {
+                if (f->hello->enforce)
                         return -ENOBUFS;
-                f->looking = CLIENT_HELLO_MAX;
+                stop_looking(b, f);
+                return 0;
         }
+        f->looking = CLIENT_HELLO_MAX;
         int found = client_hello_feed(f->hello, data, size);
         if (found < 0)
                 return found;
@@ -161,13 +164,17 @@ static int look(Broker *b, Flow *f, const char *data, size_t size) {
  * waits holds less than CLIENT_HELLO_MAX. */
 static ssize_t inspect(Broker *b, Flow *f) {
         if (!f->buffer) {
-                if (!broker_hold(b, CLIENT_HELLO_MAX + BOUNCE_SIZE))
-                        return -ENOBUFS;
-                f->held = CLIENT_HELLO_MAX + BOUNCE_SIZE;
-                f->buffer = malloc(f->held);
+                if (!broker_hold(b, CLIENT_HELLO_MAX + BOUNCE_SIZE)) {
+                        if (f->hello->enforce)
+                                return -ENOBUFS;
+                        stop_looking(b, f); /* a line for the log is no reason to end it */
+                        return fill(b, f);
+                }
+                f->counted = CLIENT_HELLO_MAX + BOUNCE_SIZE;
+                f->buffer = malloc(f->counted);
                 f->size = f->done = 0;
         }
-        ssize_t n = f->buffer ? recv(f->from, f->buffer + f->size, MIN((size_t) BOUNCE_SIZE, f->held - f->size), 0) : -1;
+        ssize_t n = f->buffer ? recv(f->from, f->buffer + f->size, MIN((size_t) BOUNCE_SIZE, f->counted - f->size), 0) : -1;
         if (n <= 0) {
                 int r = n < 0 ? negative_errno() : f->waiting ? settle(b, f, CLIENT_HELLO_MALFORMED) : 0;
                 if (f->size == 0)
@@ -306,7 +313,12 @@ static int watch(Tunnel *t) {
         return r;
 }
 
-int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
+static char *duplicate(const char *data, size_t size) {
+        char *p = malloc(size);
+        return p ? memcpy(p, data, size) : NULL;
+}
+
+int tunnel_start(Connection *c, int upstream, Slice established, Tunnel **ret) {
         Tunnel *t = calloc(1, sizeof(Tunnel));
         if (!t) {
                 safe_close(upstream);
@@ -319,12 +331,13 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->down = (Flow){.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
 
         int r = 0;
-        t->down.buffer = strdup(established);
-        t->down.size = (sizeof(established) - 1);
+        t->established_size = established.size;
+        t->down.buffer = duplicate(established.data, established.size);
+        t->down.size = established.size;
         if (c->in_size > 0) {
                 t->up.buffer = TAKE_PTR(c->in);
                 t->up.size = c->in_size;
-                t->up.held = CLIENT_BUFFER_SIZE; /* as the connection counted it */
+                t->up.counted = CLIENT_BUFFER_SIZE; /* as the connection counted it */
                 c->in_size = 0;
         }
         if (!t->down.buffer)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/base64.h"
 #include "basic/text.h"
-#include "shared/base64.h"
 #include "shared/placement.h"
 #include "test.h"
 

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/base64.h"
 #include "basic/text.h"
-#include "shared/base64.h"
 
-void base64_encode(const char *data, size_t size, char *ret) {
+size_t base64_encode(const void *data, size_t size, char *buffer) {
         static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        const uint8_t *d = (const uint8_t *) data;
+        const uint8_t *p = data;
+        size_t n = 0;
 
         for (size_t i = 0; i < size; i += 3) {
-                uint32_t v = (uint32_t) d[i] << 16;
-                if (i + 1 < size)
-                        v |= (uint32_t) d[i + 1] << 8;
-                if (i + 2 < size)
-                        v |= d[i + 2];
-                *ret++ = digits[v >> 18];
-                *ret++ = digits[v >> 12 & 63];
-                *ret++ = i + 1 < size ? digits[v >> 6 & 63] : '=';
-                *ret++ = i + 2 < size ? digits[v & 63] : '=';
+                uint32_t v = (uint32_t) p[i] << 16 | (i + 1 < size ? (uint32_t) p[i + 1] << 8 : 0) | (i + 2 < size ? p[i + 2] : 0);
+                buffer[n++] = digits[v >> 18];
+                buffer[n++] = digits[v >> 12 & 63];
+                buffer[n++] = i + 1 < size ? digits[v >> 6 & 63] : '=';
+                buffer[n++] = i + 2 < size ? digits[v & 63] : '=';
         }
+        return n;
 }
 
 static int value_of(char c) {
@@ -29,7 +27,7 @@ static int value_of(char c) {
         return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-ssize_t base64_decode(const char *text, size_t size, char *ret) {
+ssize_t base64_decode(const char *text, size_t size, char *buffer) {
         size_t n = 0, padding = 0;
 
         if (size % 4 != 0)
@@ -47,11 +45,11 @@ ssize_t base64_decode(const char *text, size_t size, char *ret) {
                 }
                 if ((digits == 3 && (v & 0xff) != 0) || (digits == 2 && (v & 0xffff) != 0))
                         return -EBADMSG;
-                ret[n++] = (char) (v >> 16);
+                buffer[n++] = (char) (v >> 16);
                 if (digits > 2)
-                        ret[n++] = (char) (v >> 8 & 0xff);
+                        buffer[n++] = (char) (v >> 8 & 0xff);
                 if (digits > 3)
-                        ret[n++] = (char) (v & 0xff);
+                        buffer[n++] = (char) (v & 0xff);
         }
         return (ssize_t) n;
 }
