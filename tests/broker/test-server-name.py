@@ -132,5 +132,27 @@ def address(t):
     t.equal(far.rest(), b"", "bytes upstream")
 
 
+@case("C124: enforce: a tunnel by SOCKS5 is held alike")
+def socks(t):
+    peer = Peer(t, "9.9.9.9", 443)
+    broker = Broker(t).start({}, allow=["api.example.com"], serverName="enforce")
+    host = b"api.example.com"
+    for name in ("api.example.com", "denied.example"):
+        client = broker.connect()
+        client.send(b"\x05\x01\x02")
+        t.equal(client.take(2), b"\x05\x02", "method")
+        client.send(b"\x01\x06errand" + bytes([len(broker.credential)]) + broker.credential.encode())
+        t.equal(client.take(2), b"\x01\x00", "login")
+        client.send(b"\x05\x01\x00\x03" + bytes([len(host)]) + host + struct.pack(">H", 443))
+        t.equal(client.take(10)[:2], b"\x05\x00", "reply")
+        far, data = peer.accept(), hello(name)
+        client.send(data)
+        if name == "api.example.com":
+            t.equal(far.take(len(data)), data, "bytes upstream")
+            continue
+        t.check(client.is_closed(), "the tunnel is open")
+        t.equal(far.rest(), b"", "bytes upstream")
+
+
 if __name__ == "__main__":
     run()
