@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The manual page says what the program's help, its limits and its words say."""
 
+import os
 import re
 import subprocess
 
@@ -48,7 +49,7 @@ def numbers(t):
     v = limits()
     mib, kib = 1 << 20, 1 << 10
     lines = [f"more than {v['MEMORY_MAX'] // mib} MiB of private memory", f"{v['CONNECTIONS_MAX']} connections, fewer",
-             f"is below {v['CONNECTIONS_MAX'] * 3 + 256}", f"{v['HELD_MAX'] // mib} MiB of buffers", f"{v['CLIENT_BUFFER_SIZE'] // kib} KiB for a request head",
+             f"is below {v['CONNECTIONS_MAX'] * 3 + 256}", f"{v['HELD_MAX'] // mib} MiB of buffers", f"{v['CLIENT_BUFFER_SIZE'] // kib} KiB and 128 fields for a request head",
              f"{v['HEAD_TIMEOUT_USEC']} seconds for a request head", f"{v['IDLE_TIMEOUT_USEC']} seconds between requests",
              f"{v['EXCHANGE_STALL_USEC']} seconds in which a request", f"{v['TUNNEL_IDLE_USEC']} seconds in which a tunnel",
              f"{v['RESPONSE_MAX'] // mib} MiB for a provider's answer", f"{v['LOOKUPS_MAX']} name lookups", f"{v['LOOKUP_TIMEOUT_USEC']} seconds for a name lookup",
@@ -58,10 +59,24 @@ def numbers(t):
              f"FileDescriptorStoreMax={5 + v['PROVIDERS_MAX']}"]
     text = page()
     t.each(lines, lambda line: t.contains(text, line, "manual page"))
+    t.contains(read("src/broker/http1.h"), "#define HTTP1_FIELDS_MAX 128U", "http1.h")
     t.contains(read("src/broker/keep.h"), "#define KEEP_MAX (5U + PROVIDERS_MAX)", "keep.h")
     broker = read("src/broker/broker.c")
     for line in ("#define DESCRIPTORS_RESERVED 256U", "#define DESCRIPTORS_PER_CONNECTION 3U"):
         t.contains(broker, line, "broker.c")
+
+
+@case("manual: the units that are installed keep as many descriptors as a broker stores")
+def units(t):
+    """A store that is too small leaves out the listener, which comes last, and nobody is told."""
+    found = []
+    for directory, _, files in os.walk(errand_test.source("systemd")):
+        for name in files:
+            with open(os.path.join(directory, name), encoding="utf-8") as f:
+                found += [(name, int(n)) for n in re.findall(r"^FileDescriptorStoreMax=(\d+)$", f.read(), re.M)]
+    for name, number in found:
+        t.check(number >= 5 + limits()["PROVIDERS_MAX"], lambda n=name, m=number: f"{n}: {m}")
+    t.note(f"{len(found)} units say it")
 
 
 @case("manual: every status and reason of the broker's own answers is explained")

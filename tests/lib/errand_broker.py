@@ -87,13 +87,14 @@ class Channel:
 
 
 class Provider:
-    def __init__(self, base_url="https://provider.example/v1", placement="bearer", key=None, ca="ca", name="PROVIDER_API_KEY"):
+    def __init__(self, base_url="https://provider.example/v1", placement="bearer", key=None, ca="ca", name="PROVIDER_API_KEY", **members):
         self.base_url = base_url
         self.placement = placement
         self.credential_name = name
         self.key = key or mint_key()
         self.stand_in = mint()
         self.ca = ca
+        self.members = members  # of the setup: header, user, capabilities, strictCapabilities, budgets
 
     @property
     def header(self):
@@ -101,13 +102,16 @@ class Provider:
         return self.header_with(self.stand_in)
 
     def header_with(self, value):
-        return f"Authorization: Bearer {value}\r\n" if self.placement == "bearer" else f"x-api-key: {value}\r\n"
+        if self.placement == "basic":
+            return f"Authorization: {basic('x', value)}\r\n"
+        name = {"x-api-key": "x-api-key", "header": self.members.get("header")}.get(self.placement)
+        return f"{name}: {value}\r\n" if name else f"Authorization: Bearer {value}\r\n"
 
 
 class Broker:
     """A broker process. Broker(t).start(allow=[…]) sets it up and hands a listener over."""
 
-    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=()):
+    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=(), files=None):
         self.t = t
         self.session = session
         self.directory = t.enter(errand_test.temporary_directory("errand-broker-"))
@@ -117,12 +121,14 @@ class Broker:
         self.token = secrets.token_hex(32)
         self.credential = mint()
         self.providers = {}
+        self.budgets = None  # of the setup
         self.log_lines = []
         self.log_changed = threading.Condition()
         self.namespace = None
         self.port = 3128
         self.control = None
         self.killed = False
+        self.files = files
         self._start(environment or {}, own_account, arguments)
 
     def _start(self, environment, own_account, arguments):
@@ -133,7 +139,8 @@ class Broker:
             os.chmod(path, 0o666)
             s.listen(16)
             listeners.append(s)
-        command = [errand_test.program("test-activate")]
+        command = ["prlimit", f"--nofile={self.files}:{self.files}"] if self.files else []
+        command.append(errand_test.program("test-activate"))
         if os.getuid() == 0 and not own_account:
             command += ["--user", str(BROKER_UID)]
         program = os.open(errand_test.program("errand-broker"), os.O_PATH | os.O_CLOEXEC)
@@ -200,7 +207,7 @@ class Broker:
         return self.control
 
     def setup_message(self, **egress):
-        """(message, fds) of a setup. egress: allow, allowInternal, ports; none of them = the member is left out."""
+        """(message, fds) of a setup. egress: allow, allowInternal, ports, serverName; none of them = the member is left out."""
         keys = {"credential": self.credential,
                 "providers": {i: {"key": p.key, "standIn": p.stand_in} for i, p in self.providers.items()}}
         spool = os.open(self.spool_path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -210,8 +217,10 @@ class Broker:
                 names.append(f"ca:{i}")
                 fds.append(os.open(errand_test.source("tests/peers/ca", p.ca + ".pem"), os.O_RDONLY | os.O_CLOEXEC))
         message = {"session": self.session, "token": self.token, "fds": names,
-                   "providers": {i: {"baseUrl": p.base_url, "placement": p.placement, "credentialName": p.credential_name}
+                   "providers": {i: {"baseUrl": p.base_url, "placement": p.placement, "credentialName": p.credential_name, **p.members}
                                  for i, p in self.providers.items()}}
+        if self.budgets:
+            message["budgets"] = self.budgets
         if egress:
             message["egress"] = egress
         return message, fds
