@@ -229,7 +229,33 @@ void keep_save(Keep *k, const Broker *b) {
 
 void keep_count(Keep *k, uint64_t refused) {
         if (k && k->state)
-                (void) state_file_set_count(k->state, refused); /* a number for people, nothing rests on it */
+                (void) state_file_set_count(k->state, COUNT_REFUSED, refused); /* a number for people, nothing rests on it */
+}
+
+/* The session's is the first, a provider's the one at its place behind it; NULL where there is none. */
+static Budget *budget_at(const Setup *s, size_t i) {
+        return i == 0 ? s->budget : i <= s->n_providers ? s->providers[i - 1].budget : NULL;
+}
+
+void keep_budgets(Keep *k, const Setup *s) {
+        if (!k || !k->state)
+                return;
+        for (size_t i = 0; i <= s->n_providers; i++) {
+                const Budget *b = budget_at(s, i);
+                for (size_t kind = 0; b && kind < _BUDGET_KIND_MAX; kind++) {
+                        size_t at = COUNT_BUDGETS + i * _BUDGET_KIND_MAX + kind;
+                        if (b->limit[kind] > 0 && state_file_count(k->state, at) != b->spent[kind])
+                                (void) state_file_set_count(k->state, at, b->spent[kind]); /* memory of ours, of its whole size */
+                }
+        }
+}
+
+void keep_load_budgets(const Keep *k, const Setup *s) {
+        for (size_t i = 0; k && k->state && i <= s->n_providers; i++) {
+                Budget *b = budget_at(s, i);
+                for (size_t kind = 0; b && kind < _BUDGET_KIND_MAX; kind++)
+                        b->spent[kind] = MAX(b->spent[kind], state_file_count(k->state, COUNT_BUDGETS + i * _BUDGET_KIND_MAX + kind));
+        }
 }
 
 bool keep_is_whole(const Keep *k) {

@@ -171,6 +171,7 @@ static int apply(Broker *b, Found *f, const Stored *s) {
         if (r < 0)
                 return r;
         f->setup = NULL; /* the broker's */
+        keep_load_budgets(b->keep, b->setup);
         grants_free(b->grants);
         b->grants = TAKE_PTR(f->grants);
         handover_resume(b->handover, (unsigned) f->wrong_tokens, f->handed_over);
@@ -214,7 +215,7 @@ int keep_restore(Broker *b, Stored *s) {
                 broker_close(b);
                 return 0;
         }
-        uint64_t refused = state_file_count(f.state);
+        uint64_t refused = state_file_count(f.state, COUNT_REFUSED);
         r = apply(b, &f, s);
         if (r < 0) {
                 stored_done(s);

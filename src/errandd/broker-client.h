@@ -4,6 +4,7 @@
 /* One session's broker, as errandd starts it and speaks to it. In embedded mode it is a child, given its two sockets as socket activation would. */
 
 #include "errandd/account.h"
+#include "errandd/budgets.h"
 #include "errandd/channel.h"
 #include "errandd/credentials.h"
 #include "errandd/grant-list.h"
@@ -41,6 +42,8 @@ typedef struct BrokerSetup {
         char *const *allow_internal;
         const uint16_t *ports;
         size_t n_ports;
+        bool enforce_server_name;
+        const SessionBudgets *budgets;
         int spool; /* append-only */
 } BrokerSetup;
 

@@ -8,6 +8,7 @@
 #include "errandd/manager.h"
 #include "errandd/paths.h"
 #include "errandd/ports.h"
+#include "errandd/provider-lookup.h"
 #include "errandd/report.h"
 
 #define LAUNCHERS_MAX 16U /* accounts that payloads have; one but for root */
@@ -27,6 +28,8 @@ struct Manager {
         Identity account;   /* whose rights sessions have when nothing else decides */
         char **probed_gaps;
         char *probe_problem;
+        ProviderLookup *lookup;
+        char **lookup_warnings; /* what the last one found */
         Report report;
         Observer observer;
         sd_event_source *tick, *defer;

@@ -282,6 +282,7 @@ static int make_report(Manager *m) {
         int r = report_build(&(ReportInput){
                 .config = m->config,
                 .probe_problem = m->probe_problem,
+                .warnings = m->lookup_warnings,
                 .gaps = m->probed_gaps,
                 .embedded = true,
                 .shared_account = geteuid() != 0,
@@ -292,6 +293,27 @@ static int make_report(Manager *m) {
         report_done(&m->report);
         m->report = report;
         return 0;
+}
+
+static void on_looked_up(char **warnings, void *userdata) {
+        Manager *m = userdata;
+
+        m->lookup = provider_lookup_free(m->lookup);
+        strv_free(m->lookup_warnings);
+        m->lookup_warnings = warnings;
+        if (make_report(m) < 0)
+                log_error("out of memory for the report; it stays as it was");
+}
+
+static void look_up_providers(Manager *m) {
+        m->lookup = provider_lookup_free(m->lookup);
+        if (m->lookup_warnings) { /* of what was configured before */
+                m->lookup_warnings = strv_free(m->lookup_warnings);
+                (void) make_report(m);
+        }
+        int r = provider_lookup_start(m->event, m->config, on_looked_up, m, &m->lookup);
+        if (r < 0)
+                log_warning_errno(r, "nobody can look whether the providers resolve, ignoring: %m");
 }
 
 int manager_reload(Manager *m, Fault *f) {
@@ -310,6 +332,7 @@ int manager_reload(Manager *m, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
+        look_up_providers(m);
         return 0;
 }
 
@@ -373,6 +396,7 @@ int manager_new(sd_event *event, const Paths *paths, Config *config, Manager **r
                 m->config = NULL;
                 return fault_set(f, ERROR_SETUP, "out of memory");
         }
+        look_up_providers(m);
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -411,6 +435,8 @@ Manager *manager_free(Manager *m) {
                 launch_client_free(m->launchers[i]);
         sd_event_source_disable_unref(m->defer);
         sd_event_source_disable_unref(m->tick);
+        provider_lookup_free(m->lookup);
+        strv_free(m->lookup_warnings);
         report_done(&m->report);
         strv_free(m->probed_gaps);
         free(m->probe_problem);

@@ -9,6 +9,7 @@ typedef struct ReportInput {
         const Config *config;
 
         const char *probe_problem; /* why it could not be; NULL: it could */
+        char *const *warnings;   /* beside the configuration's own */
         char *const *gaps;       /* bailey's names of what it cannot enforce */
         bool embedded;           /* no scopes */
         bool shared_account;     /* a session and its broker run under one account */

@@ -8,6 +8,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/egress-notice.h"
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
@@ -47,12 +48,15 @@ static int open_project(Session *s, Fault *f) {
 static void on_refused(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata) {
         Session *s = ((Run *) userdata)->session;
         const Observer *o = &s->manager->observer;
+        _cleanup_free_ char *text = egress_notice(host);
 
         s->record->refused += fresh;
         (void) session_save(s);
         session_touch(s);
         if (o->session_refused)
                 o->session_refused(s, host, port, count, o->userdata);
+        if (text)
+                session_notice(s, "egress", "%s", text);
 }
 
 static void on_denied_summary(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata) {
@@ -114,11 +118,26 @@ static int open_broker_directory(Session *s) {
         return own < 0 ? own : paths_make_dir(own, "broker", mode, geteuid(), getegid());
 }
 
+/* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
+static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
+        const Config *c = s->manager->config;
+
+        ret->limits = c->budgets;
+        if (!config_has_budgets(&c->budgets, c->agent.providers, c->agent.n_providers))
+                return 0;
+        int r = session_ingest(s, false);
+        if (r >= 0)
+                r = session_budgets_read(s->manager->store, s->record->id, ret);
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "what session %s has spent of its budgets cannot be read from receipts.db: %s", s->record->id,
+                                 store_error_text(s->manager->store) ?: strerror(-r)) : 0;
+}
+
 static int start_broker(Run *run, const Identity *payload, Fault *f) {
         static const BrokerHandler handler = {.refused = on_refused, .denied_summary = on_denied_summary, .grant_used = on_grant_used,
                                               .receipt_failed = on_receipt_failed, .ended = on_broker_ended};
         Session *s = run->session;
         const ConfigSandbox *c = &s->manager->config->sandbox;
+        _cleanup_budgets_ SessionBudgets budgets = {};
         BrokerHandler mine = handler;
         bool root = geteuid() == 0;
 
@@ -134,7 +153,10 @@ static int start_broker(Run *run, const Identity *payload, Fault *f) {
                 if (r < 0)
                         return fault_set(f, ERROR_SETUP, "there is no unused uid for the broker of session %s: %s", s->record->id, strerror(-r));
         }
-        int r = broker_client_new(s->manager->event, &(BrokerStart){
+        int r = read_budgets(s, &budgets, f);
+        if (r < 0)
+                return r;
+        r = broker_client_new(s->manager->event, &(BrokerStart){
                 .directory = directory,
                 .payload = root ? payload : NULL,
                 .identity = root ? &run->broker_identity : NULL,
@@ -150,6 +172,8 @@ static int start_broker(Run *run, const Identity *payload, Fault *f) {
                 .allow_internal = c->egress.internal_list,
                 .ports = c->ports,
                 .n_ports = c->n_ports,
+                .enforce_server_name = c->egress.server_name == SERVER_NAME_ENFORCE,
+                .budgets = &budgets,
                 .spool = spool,
         }, on_setup, run, f);
 }

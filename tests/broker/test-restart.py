@@ -489,5 +489,23 @@ def adopted(t):
     newer.close()
 
 
+@case("budgets restart: what was spent before the broker was killed is spent afterwards")
+def budgets(t):
+    Upstream(t, "9.9.9.9:443")
+    broker = Unit(t)
+    broker.budgets = {"bytes": {"limit": 1000, "spent": 100}}
+    broker.start({"p": Provider(budgets={"requests": {"limit": 3}}), "q": Provider(name="OTHER_KEY")}, allow=["api.example.com"])
+    broker.wait_stored(*ALL, "ca-q", "listener")
+    t.equal([broker.call("p", "/length/10").status for _ in range(2)], [200, 200], "statuses")
+    broker.start_again()
+    t.equal([broker.call("p", "/length/10").status for _ in range(2)], [200, 403], "statuses afterwards")
+    t.equal(len(broker.call("q", "/length/900").body), 900, "bytes")
+    broker.wait_log("GET /length/900: 200, completed")  # the client may have had its last byte before
+    broker.start_again()
+    answer = broker.call("q", "/length/1")
+    t.equal(answer.status, 403, "status")
+    t.contains(answer.text, "1000 bytes", "body")
+
+
 if __name__ == "__main__":
     run()
