@@ -122,7 +122,8 @@ static int check_supported(const Policy *policy, const Options *o, GapSet *ret_g
         return 0;
 }
 
-int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+static int run_planned(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
+                       RunResult *ret) {
         _cleanup_(git_watch_freep) GitWatch *watch = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
         _cleanup_strv_free_ char **appeared = NULL;
@@ -159,12 +160,14 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
                 .rows = terminal ? terminal->rows : o->rows,
                 .columns = terminal ? terminal->columns : o->columns,
                 .error_output = o->stderr_fd,
+                .observer = observer,
         }, &result);
         if (terminal)
                 terminal_end(terminal); /* what is printed from here on comes after the command's last word, in the caller's terminal */
         if (r < 0)
                 return EXIT_NOT_RUN;
-        if (!result.started)
+        *ret = result;
+        if (!result.started || (observer && observer->unconfined))
                 return result.status;
         result.gaps |= gaps;
         if (git_watch_end(watch, &appeared) < 0)
@@ -174,6 +177,16 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
         else
                 closing_print(&result, broker >= 0, o->quiet, appeared);
         return result.status;
+}
+
+int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+        RunResult result;
+
+        return run_planned(o, argv, policy, broker, terminal, NULL, &result);
+}
+
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, Observer *observer, RunResult *ret) {
+        return run_planned(o, argv, policy, -EBADF, NULL, observer, ret);
 }
 
 int run_verb(const Options *o) {
