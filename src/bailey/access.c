@@ -95,13 +95,15 @@ Access *access_list_get(AccessList *list, AccessKind kind, const char *name) {
         size_t i = place_of(list, kind, name);
         if (list->places[i] > 0)
                 return &list->items[list->places[i] - 1];
-        if (list->n >= ACCESSES_MAX)
+        size_t size = strlen(name);
+        if (list->n >= ACCESSES_MAX || size > ACCESS_NAMES_MAX - list->names_size)
                 return NULL;
         char *copy = strdup(name);
         if (!copy)
                 return NULL;
         list->items[list->n] = (Access) {.kind = kind, .name = copy};
         list->places[i] = (uint32_t) ++list->n;
+        list->names_size += size;
         return &list->items[list->n - 1];
 }
 

@@ -42,6 +42,7 @@ typedef struct Access {
         bool lossy;       /* the name is not UTF-8: a trace file holds it with U+FFFD instead, and no policy can name it */
         bool missing;   /* was not there on the host when it was first asked for */
         bool directory;
+        bool link;      /* a symbolic link that was followed: missing, directory and granted are of where it leads */
         uint64_t count;
         usec_t first, last; /* CLOCK_REALTIME */
         pid_t pid;          /* of the first, as seen by bailey */
@@ -50,11 +51,14 @@ typedef struct Access {
 
 #define ACCESSES_MAX 65536U /* of one trace: what a program that names paths at random can make bailey keep */
 
+#define ACCESS_NAMES_MAX (6U * 1024 * 1024) /* all names together: escaped, and with ACCESSES_MAX entries, within TRACE_SIZE_MAX */
+
 typedef struct AccessList {
         Access *items;
         size_t n;
         uint32_t *places; /* by hash: index + 1 into items, 0 where there is none */
         size_t n_places;
+        size_t names_size;
 } AccessList;
 
 void access_list_done(AccessList *list);

@@ -13,6 +13,7 @@
 #include "bailey/audit-call.h"
 #include "bailey/audit-judge.h"
 #include "bailey/interpreter.h"
+#include "basic/fd.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
 
@@ -96,7 +97,7 @@ static AuditedPath *add_path(AuditedCall *c, unsigned operations) {
 /* Resolves what a process names: text by itself, or from a directory that it has open. */
 static AuditedPath *resolve(Audit *a, AuditedCall *c, int directory, const char *text, bool follow, unsigned operations) {
         char from[PATH_MAX] = "", whole[2 * PATH_MAX];
-        const View view = {.read_link = process_read_link, .context = &a->view};
+        const View view = {.read_link = process_read_link, .followed = process_followed, .context = &a->view};
 
         int r = find_root(a);
         if (r >= 0 && text[0] != '/')
@@ -109,6 +110,9 @@ static AuditedPath *resolve(Audit *a, AuditedCall *c, int directory, const char 
         a->view.thread = (pid_t) a->request->pid;
         AuditedPath *p = add_path(c, operations);
         r = p ? view_resolve(&view, whole, follow || endswith(text, "/"), p->path) : 0;
+        if (p && r >= 0)
+                p->links = TAKE_PTR(a->view.links);
+        a->view.links = strv_free(a->view.links);
         if (r < 0) {
                 c->n_paths--;
                 return NULL;
@@ -163,7 +167,7 @@ static void add_interpreters(Audit *a, AuditedCall *c) {
         for (unsigned i = 0; i < INTERPRETERS_MAX && c->n_paths > 0; i++) {
                 const char *path = c->paths[c->n_paths - 1].path;
                 int r = interpreter_of(a->view.root, path, text);
-                if (r <= 0 || !resolve(a, c, AT_FDCWD, text, true, ACCESSED_EXECUTE))
+                if (r <= 0 || text[0] != '/' || !resolve(a, c, AT_FDCWD, text, true, ACCESSED_EXECUTE))
                         return;
         }
 }
@@ -175,8 +179,12 @@ static void read_execute(Audit *a, const AuditCall *call, AuditedCall *c) {
                 /* The first is the target's start, out of a process of bailey's own, whose memory is nobody's to read. */
                 c->first = true;
                 AuditedPath *p = add_path(c, ACCESSED_EXECUTE);
-                if (p)
-                        (void) snprintf(p->path, sizeof(p->path), "%s", a->plan->executable);
+                if (!p)
+                        return;
+                (void) snprintf(p->path, sizeof(p->path), "%s", a->plan->executable);
+                /* Nor is its root, but the policy was made of what the host has. */
+                a->view.root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+                add_interpreters(a, c);
                 return;
         }
         if (call->flags >= 0 && (argument(a, call->flags) & AT_EMPTY_PATH)) {
@@ -292,10 +300,8 @@ static void read_command(const Audit *a, char ret[16]) {
         char place[64];
 
         (void) snprintf(place, sizeof(place), "/proc/%d/comm", (int) a->request->pid);
-        int fd = open(place, O_RDONLY | O_CLOEXEC);
+        _cleanup_close_ int fd = open(place, O_RDONLY | O_CLOEXEC);
         ssize_t n = fd < 0 ? -1 : read(fd, ret, 15);
-        if (fd >= 0)
-                (void) close(fd);
         ret[MAX(n, 0)] = 0;
         ret[strcspn(ret, "\n")] = 0;
 }
@@ -342,11 +348,44 @@ static void keep_path(Audit *a, const AuditedPath *p) {
         }
 }
 
+/* A link in what is not shown is not there for anybody to follow. To grant it is to grant what it leads to, which must not lose thereby. */
+static void keep_links(Audit *a, const AuditedPath *p) {
+        const View view = {.read_link = process_read_link, .context = &a->view};
+        char target[PATH_MAX];
+
+        for (char **link = p->links; link && *link; link++) {
+                struct stat st;
+                if (plan_allows(a->plan, *link) & ACCESSED_LOOK)
+                        continue;
+                if (view_resolve(&view, *link, true, target) < 0)
+                        continue;
+                Access *access = keep(a, ACCESS_PATH, *link, ACCESSED_LOOK);
+                if (!access || access->count > 1)
+                        continue;
+                access->link = true;
+                access->granted = plan_allows(a->plan, target);
+                access->lossy = !utf8_valid(*link);
+                access->missing = stat(*link, &st) < 0;
+                access->directory = !access->missing && S_ISDIR(st.st_mode);
+        }
+}
+
+void audit_call_done(AuditedCall *c) {
+        for (size_t i = 0; i < c->n_paths; i++)
+                strv_free(c->paths[i].links);
+        c->paths = mfree(c->paths);
+        c->n_paths = 0;
+}
+
 void audit_call_keep(Audit *a, const AuditedCall *c) {
         a->target_seen |= c->first;
         a->trace.unreadable += c->unreadable;
-        for (size_t i = 0; i < c->n_paths; i++)
+        for (size_t i = 0; i < c->n_paths; i++) {
+                keep_links(a, &c->paths[i]);
                 keep_path(a, &c->paths[i]);
+        }
         if (*c->address)
                 (void) keep(a, c->kind, c->address, c->operations);
+        if (c->first)
+                a->view.root = safe_close(a->view.root); /* it was the host's */
 }

@@ -12,6 +12,7 @@ typedef struct AuditedPath {
         char path[PATH_MAX]; /* in the process's view, resolved */
         unsigned operations; /* of AccessOperation */
         bool create;         /* when it is not there */
+        char **links;        /* that it led over, where they stand */
 } AuditedPath;
 
 typedef struct AuditedCall {
@@ -24,6 +25,7 @@ typedef struct AuditedCall {
         bool first;        /* the target's own start */
 } AuditedCall;
 
-/* *ret is empty before, and its paths are the caller's to free. */
+/* *ret is empty before. */
 void audit_call_read(Audit *a, const AuditCall *call, AuditedCall *ret);
 void audit_call_keep(Audit *a, const AuditedCall *call);
+void audit_call_done(AuditedCall *call);

@@ -8,6 +8,7 @@
 #include "bailey/audit-notify.h"
 #include "bailey/seccomp.h"
 #include "basic/fd.h"
+#include "basic/text.h"
 
 /* SECCOMP_IOCTL_NOTIF_SET_FLAGS and SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP, Linux 6.6: caller and observer take turns on one CPU. */
 #define IOCTL_SET_FLAGS SECCOMP_IOW(4, uint64_t)
@@ -55,7 +56,7 @@ static void serve(Observer *o) {
                 /* The memory that was read is that process's only if it still waits; its number may be another's by now. */
                 if (still_waits(a))
                         audit_call_keep(a, &seen);
-                free(seen.paths);
+                audit_call_done(&seen);
         }
 
         memset(a->response, 0, a->response_size);
@@ -75,6 +76,7 @@ void audit_init(Audit *a, bool unconfined) {
 void audit_done(Audit *a) {
         safe_close(a->observer.listener);
         safe_close(a->view.root);
+        strv_free(a->view.links);
         free(a->request);
         free(a->response);
         trace_done(&a->trace);

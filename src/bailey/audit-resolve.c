@@ -43,6 +43,8 @@ int view_resolve(const View *view, const char *path, bool follow, char ret[PATH_
                         continue;
                 }
                 text[k] = 0;
+                if (view->followed)
+                        view->followed(view->context, done);
                 if (++links > RESOLVE_LINKS_MAX)
                         return -ELOOP;
                 if (snprintf(longer, sizeof(longer), "%s/%s", text, p) >= (int) sizeof(rest))
@@ -90,4 +92,10 @@ ssize_t process_read_link(void *context, const char *path, char *ret, size_t siz
                 return -EINVAL;
         n = readlinkat(v->root, path + 1, ret, size);
         return n < 0 ? -errno : n;
+}
+
+void process_followed(void *context, const char *path) {
+        ProcessView *v = context;
+
+        (void) strv_extend(&v->links, path); /* as many as RESOLVE_LINKS_MAX; the path itself says the rest */
 }

@@ -13,6 +13,7 @@ typedef ssize_t (*ViewReadLink)(void *context, const char *path, char *ret, size
 
 typedef struct View {
         ViewReadLink read_link;
+        void (*followed)(void *context, const char *path); /* told of each link that was followed, where it stands; may be NULL */
         void *context;
 } View;
 
@@ -24,7 +25,9 @@ int view_resolve(const View *view, const char *path, bool follow, char ret[PATH_
 typedef struct ProcessView {
         int root;      /* its root directory; -EBADF: not known yet */
         pid_t thread;  /* whose call it is */
+        char **links;  /* that were followed, for the caller to take */
 } ProcessView;
 
 /* For View.read_link; context is a ProcessView. */
 ssize_t process_read_link(void *context, const char *path, char *ret, size_t size);
+void process_followed(void *context, const char *path);

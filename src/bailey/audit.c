@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "bailey/audit-notify.h"
@@ -76,11 +77,23 @@ static int fill_trace(Trace *t, const Policy *policy) {
         return t->target && t->working_directory && t->home ? 0 : -ENOMEM;
 }
 
+/* In a sandbox the call is refused whoever is read. */
+static bool memory_readable(void) {
+        char from = 0, to = 0;
+        const struct iovec local = {&to, 1}, remote = {&from, 1};
+
+        return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
+}
+
 static int run_audited(const Options *o, const Policy *policy, Audit *a, TraceFile *file) {
         RunResult result = {};
 
         if (fill_trace(&a->trace, policy) < 0)
                 return log_oom(), EXIT_NOT_RUN;
+        if (!memory_readable()) {
+                log_error("An audit reads what the program passes to the kernel, and that is forbidden here: is this a sandbox? Nothing was run");
+                return EXIT_NOT_RUN;
+        }
         if (o->unconfined)
                 log_warning("unconfined: this run is only watched, and the program may do all that you may do");
         int status = run_policy_observed(o, o->argv, policy, &a->observer, &result);

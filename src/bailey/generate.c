@@ -111,6 +111,18 @@ static PathRights rights_of(const Access *a) {
         return rights;
 }
 
+static bool is_work(const Generator *g, const char *path) {
+        const char *here = g->trace->working_directory;
+        return !path_beneath(g->trace->home, here) && path_beneath(path, here) && !streq(path, here);
+}
+
+/* A grant of a link makes it, and is one of what it leads to. */
+static int add_link(Generator *g, const Access *a) {
+        if (a->directory && !(a->granted & ACCESSED_READ) && !is_work(g, a->name))
+                return leave_out(g, a, "a link; a grant would be of all that it leads to");
+        return grant_set_add(&g->grants, a->name, rights_of(a), a->directory);
+}
+
 static int add_path(Generator *g, const Access *a) {
         const unsigned changes = ACCESSED_WRITE | ACCESSED_ENTRY | ACCESSED_BIND;
         bool never = false;
@@ -128,10 +140,10 @@ static int add_path(Generator *g, const Access *a) {
                 return leave_out(g, a, "made anew inside");
         if (path_beneath(a->name, "/dev"))
                 return grant_set_add(&g->devices, a->name, rights_of(a), false);
+        if (a->link)
+                return add_link(g, a);
         /* In the working directory it is the work; elsewhere it may be anything. */
-        if (a->directory && a->operations == ACCESSED_LOOK &&
-            (path_beneath(g->trace->home, g->trace->working_directory) || !path_beneath(a->name, g->trace->working_directory) ||
-             streq(a->name, g->trace->working_directory)))
+        if (a->directory && a->operations == ACCESSED_LOOK && !is_work(g, a->name))
                 return leave_out(g, a, "looked at only; a grant would be of all in it");
         int r = 0;
         if ((a->operations & (ACCESSED_ENTRY | ACCESSED_BIND)) || (a->missing && (a->operations & changes)))
@@ -168,6 +180,18 @@ static int collect(Generator *g) {
                         r = leave_out(g, a, "an abstract socket of a program outside");
         }
         return r;
+}
+
+/* Of what a link leads to the two grants are one. */
+static void unite_links(Generator *g) {
+        for (size_t i = 0; i < g->grants.n; i++) {
+                _cleanup_free_ char *real = realpath(g->grants.items[i].path, NULL);
+                if (!real || streq(real, g->grants.items[i].path))
+                        continue;
+                for (size_t k = 0; k < g->grants.n; k++)
+                        if (streq(g->grants.items[k].path, real))
+                                g->grants.items[i].rights |= g->grants.items[k].rights;
+        }
 }
 
 /* A directory of depth 3 or more, or of one program in /opt and the like, that holds neither the home nor anything of high risk that
@@ -332,6 +356,8 @@ int generate_policy(const Trace *t, const GenerateOptions *options, FILE *f) {
         _cleanup_(generator_done) Generator g = {.trace = t, .options = options};
 
         int r = collect(&g);
+        if (r >= 0)
+                unite_links(&g);
         if (r >= 0)
                 r = grant_set_simplify(&g.grants, may_be_whole, &g);
         if (r >= 0)

@@ -10,15 +10,21 @@
 #define SCRIPT_LINE_MAX 256U /* BINPRM_BUF_SIZE */
 #define HEADERS_MAX 64U      /* of an ELF file that are looked at */
 
+/* What it is is known before it is opened: to open a device is to do something. */
 static int open_file(int root, const char *path) {
+        char place[64];
         struct stat st;
-        int fd = openat(root, path + 1, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
 
-        if (fd < 0)
-                fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
-                fd = safe_close(fd);
-        return fd < 0 ? -ENOENT : fd;
+        _cleanup_close_ int there = openat(root, path + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (there < 0)
+                there = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (there < 0 || fstat(there, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EACCES;
+        (void) snprintf(place, sizeof(place), "/proc/self/fd/%d", there);
+        int fd = open(place, O_RDONLY | O_NOCTTY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 static int of_script(const char *line, char ret[PATH_MAX]) {

@@ -30,6 +30,7 @@ static int print_access(FILE *f, const Access *a, const char *home) {
         json_add_bool(&w, "lossy", a->lossy);
         json_add_bool(&w, "missing", a->missing);
         json_add_bool(&w, "directory", a->directory);
+        json_add_bool(&w, "link", a->link);
         json_add_u64(&w, "count", a->count);
         json_add_u64(&w, "first_usec", a->first);
         json_add_u64(&w, "last_usec", a->last);
@@ -128,6 +129,7 @@ static const Member access_members[] = {
         {"lossy", MEMBER_BOOL, offsetof(Access, lossy)},
         {"missing", MEMBER_BOOL, offsetof(Access, missing)},
         {"directory", MEMBER_BOOL, offsetof(Access, directory)},
+        {"link", MEMBER_BOOL, offsetof(Access, link)},
         {"count", MEMBER_NUMBER, offsetof(Access, count)},
         {"first_usec", MEMBER_NUMBER, offsetof(Access, first)},
         {"last_usec", MEMBER_NUMBER, offsetof(Access, last)},
@@ -185,7 +187,7 @@ static int read_access(JsonReader *r, AccessList *list) {
         if (e >= 0) {
                 Access *kept = access_list_get(list, a.kind, a.name);
                 if (!kept)
-                        e = list->n >= ACCESSES_MAX ? -EBADMSG : -ENOMEM;
+                        e = list->n >= ACCESSES_MAX || strlen(a.name) > ACCESS_NAMES_MAX - list->names_size ? -EBADMSG : -ENOMEM;
                 else if (kept->operations) {
                         /* Of two names that are not UTF-8 the file may hold one text. */
                         e = a.lossy && kept->lossy ? 0 : -EBADMSG;

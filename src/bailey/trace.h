@@ -5,7 +5,7 @@
 
 #include "bailey/access.h"
 
-#define TRACE_SIZE_MAX (64U * 1024 * 1024) /* ACCESSES_MAX entries with names of ordinary length, several times over */
+#define TRACE_SIZE_MAX (64U * 1024 * 1024) /* ACCESSES_MAX entries of some 300 bytes, and ACCESS_NAMES_MAX escaped */
 
 /* The text, NUL-terminated, the caller's to free. */
 int trace_print(const Trace *t, char **ret, size_t *ret_size);

@@ -152,7 +152,9 @@ os.chdir("/"); look(o[1:] + "/by-root-directory")
     r = audit(w, program, options=["--unconfined"])
     listed = {n for n in found(r) if n.startswith(w.path("o/"))}
     check(listed >= {w.path(f"o/{n}") for n in names}, {w.path(f"o/{n}") for n in names} - listed)
-    check(not any("to-d/" in n or "dangling" in n or "far" in n for n in listed), listed)
+    over = {w.path(f"o/{n}") for n in ("to-d", "dangling", "far")}
+    check(not any(n.startswith(tuple(f"{o}/" for o in over)) for n in listed), listed)
+    check(all(found(r)[o]["link"] and operations(r, o) == {"look"} for o in over), listed)
     # Confined, what leads there is seen where it is granted, and is a name where it is not.
     r = audit(w, program, options=["--config", w.policy(f'[filesystem]\nread = ["{w.path("o")}"]\n')])
     check(not any(n.startswith(w.path("o/")) for n in found(r)), found(r).keys())
@@ -230,6 +232,27 @@ def loop(w):
     text = round_trip(w, fresh, "sh", "-c", "cd repository; git add file; git -c user.name=n -c user.email=e@x commit -qm m; git log --format=%s; "
                       "python3 -c 'import json, ssl; open(\"../out/o\", \"w\")'; git status --porcelain")
     check(w.path("W/repository/.git") in text, text)
+
+
+def links(w):
+    """What a link leads to may be granted and the link be out of sight; its grant takes nothing away from there."""
+    def prepare():
+        w.mkdir("W/venv/bin")
+        w.link("/usr/bin/python3", "W/venv/bin/python")
+        w.mkdir("real-data")
+        w.write("real-data/f", "f\n")
+        w.link("../real-data", "W/data")
+        w.write("W/tool", f"#!{w.path('W/venv/bin/python')} -I\nimport json, subprocess\nprint(open('data/f').read())\n"
+                "print(subprocess.run(['/usr/bin/python3', '-c', 'print(1)'], capture_output=True).stdout)\n", 0o755)
+    text = round_trip(w, prepare, w.path("W/tool"))
+    check(w.path("W/venv/bin/python") in text, text)
+
+
+def nested(w):
+    """Where the memory of others may not be read, nothing is run."""
+    config = w.policy(f'[filesystem]\nexecute = ["{w.bailey}"]\n[env]\nset = {{ ASAN_OPTIONS = "detect_leaks=0" }}\n')
+    r = w.call("run", "--config", config, w.bailey, "audit", "sh", "-c", "echo ran")
+    check(r.status == NOT_RUN and "ran" not in r.out and "is this a sandbox?" in r.err, r)
 
 
 def high_risk(w):
@@ -393,6 +416,8 @@ main([
     ("paths are those that the kernel comes to", resolution),
     ("C111: the trace file is put in place, through no link", places),
     ("Q018 C112: what was audited once runs under the generated policy: sh, python3, make, git", loop),
+    ("C112: links out of sight are granted with what they lead to", links),
+    ("a sandbox has no audits", nested),
     ("high risk is left out of the policy, and kept out, unless asked for", high_risk),
     ("names of any bytes are said in TOML or left out", names),
     ("C112: signals, survivors, threads and timers, nothing to grant", endings),
