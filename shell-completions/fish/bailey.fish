@@ -43,6 +43,7 @@ complete -c bailey -n '__bailey_verb run' -l home -xa '(__fish_complete_director
 complete -c bailey -n '__bailey_verb run' -l strict -d 'refuse to run when anything cannot be enforced here'
 complete -c bailey -n '__bailey_verb run' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
 complete -c bailey -n '__bailey_verb run' -l quiet -d 'do not print what was enforced; what was not is printed always'
+complete -c bailey -n '__bailey_verb run' -l explain -d 'when it fails, tell what was refused, and what would grant it'
 complete -c bailey -n '__bailey_verb run' -l broker-socket -rF -d 'hand a listener inside to the broker there'
 complete -c bailey -n '__bailey_verb run' -l broker-token-fd -x -d 'read the token of that hand-over from there'
 complete -c bailey -n '__bailey_verb run' -l listen -x -d 'where that listener is, inside'

@@ -85,7 +85,7 @@ static bool memory_readable(void) {
         return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
 }
 
-static int run_audited(const Options *o, const Policy *policy, Audit *a, TraceFile *file) {
+int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
         RunResult result = {};
 
         if (fill_trace(&a->trace, policy) < 0)
@@ -96,13 +96,19 @@ static int run_audited(const Options *o, const Policy *policy, Audit *a, TraceFi
         }
         if (o->unconfined)
                 log_warning("unconfined: this run is only watched, and the program may do all that you may do");
-        int status = run_policy_observed(o, o->argv, policy, &a->observer, &result);
-        if (a->trace.calls == 0)
-                return status; /* nothing was run, and that was said */
+        int status = run_policy_observed(o, o->argv, policy, broker, &a->observer, &result);
         a->trace.ended = now_realtime();
         a->trace.status = (unsigned) status & 0xffU;
         a->trace.signal = (unsigned) result.signal & 0xffU;
         access_list_sort(&a->trace.accesses);
+        return status;
+}
+
+static int run_audited(const Options *o, const Policy *policy, Audit *a, const TraceFile *file) {
+        int status = audit_run(o, policy, -EBADF, a);
+
+        if (a->trace.calls == 0)
+                return status; /* nothing was run, and that was said */
         print_findings(&a->trace);
         if (o->save_trace && trace_file_write(file, &a->trace) < 0)
                 return EXIT_FAILURE;

@@ -168,6 +168,7 @@ static const Option options[] = {
          "under --strict: that one may be missing (repeatable)"},
         {"--quiet", NULL, RUN | SHELL | AUDIT, read_flag, offsetof(Options, quiet),
          "do not print what was enforced; what was not is printed always"},
+        {"--explain", NULL, RUN, read_flag, offsetof(Options, explain), "when it fails, tell what was refused, and what would grant it"},
         {"--save-trace", "FILE", AUDIT, read_text, offsetof(Options, save_trace), "write what was seen there"},
         {"--unconfined", NULL, AUDIT, read_flag, offsetof(Options, unconfined), "enforce nothing, only look"},
         {"--trace", "FILE", PROFILE_GENERATE, read_text, offsetof(Options, trace), "the trace that an audit saved"},
@@ -331,6 +332,10 @@ static int check_together(const Options *o) {
         }
         if (o->verb == VERB_PROFILE_GENERATE && (!o->trace || !o->target)) {
                 log_error("bailey profile generate wants --trace FILE and --target PATH");
+                return -EINVAL;
+        }
+        if (o->json && o->explain) {
+                log_error("--json and --explain: what is explained is for people; give one");
                 return -EINVAL;
         }
         if (o->unconfined && o->strict) {

@@ -8,6 +8,7 @@
 #include "bailey/closing.h"
 #include "bailey/enter.h"
 #include "bailey/environment.h"
+#include "bailey/explain.h"
 #include "bailey/git-watch.h"
 #include "bailey/home.h"
 #include "bailey/layers.h"
@@ -185,8 +186,8 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
         return run_planned(o, argv, policy, broker, terminal, NULL, &result);
 }
 
-int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, Observer *observer, RunResult *ret) {
-        return run_planned(o, argv, policy, -EBADF, NULL, observer, ret);
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Observer *observer, RunResult *ret) {
+        return run_planned(o, argv, policy, broker, NULL, observer, ret);
 }
 
 int run_verb(const Options *o) {
@@ -200,5 +201,7 @@ int run_verb(const Options *o) {
         if (o->broker_socket && connect_broker(o->broker_socket, &broker) < 0)
                 return EXIT_NOT_RUN;
         int r = run_resolve(o, o->argv, &account, &policy);
-        return r != 0 ? r : run_policy(o, o->argv, policy, broker, NULL);
+        if (r != 0)
+                return r;
+        return o->explain ? explain_run(o, policy, broker) : run_policy(o, o->argv, policy, broker, NULL);
 }

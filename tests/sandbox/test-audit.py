@@ -248,6 +248,29 @@ def links(w):
     check(w.path("W/venv/bin/python") in text, text)
 
 
+def explained(w):
+    """C114: after a failed run, what was refused, by what, and the line that grants it, which does."""
+    w.write("secret", "SECRET\n")
+    w.write("W/denied", "x\n")
+    w.mkdir("o")
+    policy = f'[filesystem]\nread = ["."]\ndeny = ["./denied"]\n'
+    command = f"cat {w.path('secret')} denied; echo >{w.path('o/new')}; cat nowhere; exit 3"
+    r = w.run(policy, command, "--explain")
+    lines = {line.split(" (")[0].strip(): line for line in r.err.splitlines() if line.startswith("  ")}
+    check(r.status == 3 and "enforced: own root" in r.err, r)
+    check(f'no rule grants it; [filesystem] read = ["{w.path("secret")}"]' in lines[f"read {w.path('secret')}"], r)
+    check(f'no rule grants it; [filesystem] write = ["{w.path("o")}"]' in lines[f"write {w.path('o/new')}"], r)
+    denied = lines[f"read {w.path('W/denied')}"]
+    check("(cat, " in denied and denied.endswith(f"denied in {w.path('W/policy.toml')}, line 3"), r)
+    check("nowhere" not in "".join(lines) and len(lines) == 3, r)
+    granted = f'[filesystem]\nread = [".", "{w.path("secret")}"]\nwrite = ["{w.path("o")}"]\n'
+    r = w.run(granted, f"cat {w.path('secret')}; echo >{w.path('o/new')}; exit 3", "--explain")
+    check("SECRET" in r.out and os.path.exists(w.path("o/new")) and "refused nothing" in r.err, r)
+    r = w.run(policy, f"cat {w.path('secret')}; exit 0", "--explain")
+    check(r.status == 0 and "refused by the policy" not in r.err, r)
+    check(w.call("run", "--explain", "--json", "true").status == NOT_RUN, "json")
+
+
 def nested(w):
     """Where the memory of others may not be read, nothing is run."""
     config = w.policy(f'[filesystem]\nexecute = ["{w.bailey}"]\n[env]\nset = {{ ASAN_OPTIONS = "detect_leaks=0" }}\n')
@@ -417,6 +440,7 @@ main([
     ("C111: the trace file is put in place, through no link", places),
     ("Q018 C112: what was audited once runs under the generated policy: sh, python3, make, git", loop),
     ("C112: links out of sight are granted with what they lead to", links),
+    ("C114: a failed run is explained", explained),
     ("a sandbox has no audits", nested),
     ("high risk is left out of the policy, and kept out, unless asked for", high_risk),
     ("names of any bytes are said in TOML or left out", names),
