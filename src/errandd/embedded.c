@@ -11,7 +11,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "errandd/bus.h"
-#include "errandd/config-embedded.h"
+#include "errandd/config-load.h"
 #include "errandd/embedded.h"
 #include "errandd/session.h"
 
@@ -173,7 +173,7 @@ static int begin(Embedded *e, const EmbeddedOptions *options, Fault *f) {
         if (r >= 0)
                 r = settle_process();
         if (r >= 0)
-                r = config_embedded_read(e->paths, &config, f);
+                r = config_load(e->paths, &config, f);
         if (r >= 0)
                 r = paths_open(e->paths, f);
         if (r >= 0) {
@@ -184,7 +184,7 @@ static int begin(Embedded *e, const EmbeddedOptions *options, Fault *f) {
         if (r >= 0)
                 r = sd_event_new(&e->event);
         if (r >= 0)
-                r = manager_new(e->event, e->paths, config, &e->manager, f);
+                r = manager_new(e->event, e->paths, NULL, config, &e->manager, f);
         if (r < 0)
                 return f->code != ERROR_NONE ? r : fault_set(f, ERROR_SETUP, "%s", strerror(-r));
         TAKE_PTR(config);
