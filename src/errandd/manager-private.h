@@ -54,6 +54,8 @@ int manager_load(Manager *m, Fault *f);
 void manager_adopt_shims(Manager *m, LaunchClient *l);
 /* manager-project.c, where projects are names. Opened anew: the directory is the fd's from then on. */
 int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
+/* Has the launcher make it; done is called later, once, unless this fails. */
+int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f);
 /* Whether that caller may make a session in the project of that name; *ret_new: it has no owner yet. */
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
 /* uids that brokers have. */

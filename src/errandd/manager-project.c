@@ -12,10 +12,18 @@ static int open_root(Manager *m, Fault *f) {
         return project_root_open(m->config->project_root, m->paths->state, f);
 }
 
-int manager_project_owner(Manager *m, const char *project, uid_t *ret, Fault *f) {
+bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
+        Fault f = {};
+        uid_t owner;
+
         if (!m->mode->project_names || project_name_problem(project))
-                return -ENOENT;
-        return project_owner(m->owners, project, ret, f);
+                return false;
+        int r = project_owner(m->owners, project, &owner, &f);
+        if (r < 0 && r != -ENOENT)
+                log_error("%s", f.text ?: "out of memory");
+        fault_done(&f);
+        *ret = r < 0 ? UID_NONE : owner;
+        return r != -ENOENT;
 }
 
 /* Whether it has the form that the mode wants; what to do when not. */
@@ -85,27 +93,15 @@ static int ask_for(Manager *m, int root, uid_t owner, Preparation *p, Fault *f) 
         return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked for the project %s: %s", p->name, strerror(-r)) : 0;
 }
 
-int manager_prepare_project(Manager *m, const Caller *caller, const SessionOptions *o, ProjectDone done, void *userdata, Fault *f) {
-        Fault missing = {};
-        bool new;
-
-        if (!m->mode->project_names)
-                return 1;
-        int r = manager_check_project(m, caller, o, &new, f);
-        if (r < 0)
-                return r;
+int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f) {
         _cleanup_close_ int root = open_root(m, f);
         if (root < 0)
                 return root;
-        _cleanup_close_ int fd = project_open(root, o->project, &missing);
-        fault_done(&missing);
-        if (fd != -ENOENT)
-                return 1; /* what is wrong with it is told by the making of the session */
         Preparation *p = calloc(1, sizeof(Preparation));
         if (!p)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        *p = (Preparation){.manager = m, .name = strdup(o->project), .done = done, .userdata = userdata};
-        r = ask_for(m, root, caller->uid, p, f);
+        *p = (Preparation){.manager = m, .name = strdup(name), .done = done, .userdata = userdata};
+        int r = ask_for(m, root, owner, p, f);
         if (r < 0) {
                 free(p->name);
                 free(p);

@@ -83,11 +83,14 @@ Session *manager_find(Manager *m, const char *id); /* NULL when there is none */
 /* All sessions, ordered by id: call with NULL for the first. */
 Session *manager_next(Manager *m, Session *after);
 
-/* Whose the project of that name is: who made the first session in it. False where it has none yet, and for a path, which names no project. */
+/* System mode: whose the project of that name is, who made the first session in it; nobody's (UID_NONE) where that cannot be read. False where it has none yet,
+ * and in the modes where a project is a directory. */
 bool manager_project_owner(Manager *m, const char *project, uid_t *ret);
 
 /* Brings in what the spools hold before it answers. */
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f);
+
+typedef void (*ProjectDone)(const Fault *fault /* NULL: it is there */, void *userdata);
 
 /* Options of CreateSession, checked for form by the bus's face and for authority here: a plain caller narrows only. */
 typedef struct SessionOptions {
@@ -95,6 +98,8 @@ typedef struct SessionOptions {
         const char *project; /* system mode: a name below projectRoot; else an absolute path */
         int project_fd;      /* of it, when the caller passed one (not in system mode); else -EBADF */
         bool others;         /* system mode: the caller was let to use somebody else's project */
+        ProjectDone project_made; /* system mode; NULL: one that is missing is an error */
+        void *project_userdata;
         char *const *command; /* NULL: the configured agent's */
         const char *network; /* NULL: as configured */
         bool allow_given;
@@ -107,12 +112,6 @@ typedef struct SessionOptions {
         const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;
 
-/* System mode: whose project that is. -ENOENT: nobody's yet, or the mode knows no owners; another error: *f says why nobody may use it. */
-int manager_project_owner(Manager *m, const char *project, uid_t *ret, Fault *f);
-
-/* Makes the project that a CreateSession of this caller will name, where the mode makes projects. 1: nothing is to be waited for; 0: done is called
- * once, later; negative: *f, and done is not called. */
-typedef void (*ProjectDone)(const Fault *fault /* NULL: it is there */, void *userdata);
-int manager_prepare_project(Manager *m, const Caller *caller, const SessionOptions *options, ProjectDone done, void *userdata, Fault *f);
-
+/* -EINPROGRESS: system mode, and a project of that name has to be made first. Nothing of the session is there yet; project_made is called once, later,
+ * and the call is to be made again when that tells no fault. */
 int manager_create_session(Manager *m, const Caller *caller, SessionOptions *options, Session **ret, Fault *f);
