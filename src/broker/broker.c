@@ -12,9 +12,11 @@
 #include "broker/exchange.h"
 #include "broker/grants.h"
 #include "broker/handover.h"
+#include "broker/keep.h"
 #include "broker/limits.h"
 #include "broker/listener.h"
 #include "broker/resolve.h"
+#include "broker/service.h"
 
 /* Descriptors kept for everything that is no connection: sockets, lookups, the spool, trust stores. */
 #define DESCRIPTORS_RESERVED 256U
@@ -107,9 +109,21 @@ Broker *broker_free(Broker *b) {
         receipts_free(b->receipts);
         pipe_pool_done(&b->pipes);
         secret_free(b->basic);
+        keep_free(b->keep);
         setup_free(b->setup);
         sd_event_unref(b->event);
         return mfree(b);
+}
+
+static void tell_status(const Broker *b) {
+        if (b->closed)
+                service_status("closed; %zu tunnels are open", b->n_tunnels);
+        else if (!b->setup)
+                service_status("waiting to be set up");
+        else if (!b->acceptor)
+                service_status("session %s: waiting for its listener", b->setup->session);
+        else
+                service_status("session %s: serving port %u", b->setup->session, b->listen_port);
 }
 
 int broker_run(Broker *b) {
@@ -123,7 +137,15 @@ int broker_run(Broker *b) {
         int r = sd_event_add_signal(b->event, NULL, SIGTERM, NULL, NULL);
         if (r >= 0)
                 r = sd_event_add_signal(b->event, NULL, SIGINT, NULL, NULL);
-        return r < 0 ? r : sd_event_loop(b->event);
+        if (r >= 0)
+                r = sd_event_set_watchdog(b->event, true); /* where the unit asks for it */
+        if (r < 0)
+                return r;
+        tell_status(b);
+        service_ready();
+        r = sd_event_loop(b->event);
+        service_stopping();
+        return r;
 }
 
 /* base64("errand:" CREDENTIAL), RFC 4648 with padding: what every client makes of the proxy variables. */
@@ -173,6 +195,7 @@ int broker_configure(Broker *b, Setup *setup) {
         b->setup = setup;
         log_info("session %s: set up with %zu providers, %zu allowlist entries", setup->session, setup->n_providers,
                  setup->n_allow);
+        tell_status(b);
         return 0;
 }
 
@@ -187,6 +210,7 @@ int broker_listen(Broker *b, int listener, uint32_t address, uint16_t port) {
         b->listen_address = address;
         b->listen_port = port;
         log_info("session %s: the listener on port %u was handed over", b->setup->session, port);
+        tell_status(b);
         return 0;
 }
 
@@ -194,11 +218,13 @@ void broker_close(Broker *b) {
         if (b->closed)
                 return;
         b->closed = true;
+        keep_end(b->keep, b);
         b->basic = secret_free(b->basic);
         b->acceptor = acceptor_free(b->acceptor);
-        b->handover = handover_free(b->handover);
+        handover_end(b->handover);
         free_connections(b, false);
         if (b->setup)
                 exchange_forget_upstreams(b);
         log_info("session %s: closed; %zu tunnels stay open", b->setup ? b->setup->session : "-", b->n_tunnels);
+        tell_status(b);
 }

@@ -15,6 +15,7 @@ typedef struct Acceptor Acceptor; /* acceptor.c: the listener's thread */
 typedef struct Control Control;   /* control.c: the supervisor's connection */
 typedef struct Grants Grants;     /* grants.c */
 typedef struct Handover Handover; /* handover.c: the session socket */
+typedef struct Keep Keep;         /* keep.c: what outlives the process */
 typedef struct Resolver Resolver; /* resolve.c */
 
 struct Broker {
@@ -26,6 +27,7 @@ struct Broker {
         Resolver *resolver;
         Control *control;
         Handover *handover;
+        Keep *keep;              /* NULL without a service manager and before setup */
         Acceptor *acceptor;      /* NULL before the hand-over and after close; owns the listener */
         uint32_t listen_address; /* of the listener, network byte order */
         uint16_t listen_port;

@@ -10,6 +10,7 @@
 #include "broker/broker.h"
 #include "broker/control.h"
 #include "broker/grants.h"
+#include "broker/keep.h"
 #include "broker/limits.h"
 #include "broker/notices.h"
 #include "broker/resolve.h"
@@ -79,17 +80,23 @@ static void reply_ok(Request *q) {
 
 static void handle_setup(Request *q) {
         _cleanup_(setup_freep) Setup *setup = NULL;
+        _cleanup_(keep_freep) Keep *keep = NULL;
         _cleanup_free_ char *problem = NULL;
+        Broker *b = q->control->broker;
 
-        if (q->control->broker->setup) {
-                reply_error(q, "this broker was set up already");
+        if (b->setup || b->closed) {
+                reply_error(q, b->closed ? "the session is closed" : "this broker was set up already");
                 return;
         }
-        int r = setup_parse(q->message, &setup, &problem);
+        int r = keep_new(q->message, &keep);
         if (r >= 0)
-                r = broker_configure(q->control->broker, setup);
+                r = setup_parse(q->message, &setup, &problem);
+        if (r >= 0)
+                r = broker_configure(b, setup);
         if (r >= 0) {
                 TAKE_PTR(setup);
+                b->keep = TAKE_PTR(keep);
+                keep_begin(b->keep, b);
                 reply_ok(q);
                 return;
         }
@@ -131,6 +138,7 @@ static void handle_grant(Request *q) {
                                            : strerror(-r));
                 return;
         }
+        keep_save(b->keep, b);
         log_info("session %s: granted %s (%s) as %s", b->setup->session, host, word, id);
         reply_ok(q);
 }
@@ -147,6 +155,7 @@ static void handle_revoke(Request *q) {
         else if (grants_revoke(b->grants, id) < 0)
                 reply_error(q, "there is no grant \"%s\"", id);
         else {
+                keep_save(b->keep, b);
                 log_info("session %s: revoked grant %s", b->setup->session, id);
                 reply_ok(q);
         }
@@ -369,9 +378,15 @@ bool control_is_connected(const Control *c) {
         return c && c->fd >= 0;
 }
 
+void control_set_refused_total(Control *c, uint64_t total) {
+        notices_set_refused_total(c->notices, total);
+}
+
 void control_note_refused(Control *c, const char *host, uint16_t port) {
-        if (c)
-                notices_refused(c->notices, host, port);
+        if (!c)
+                return;
+        notices_refused(c->notices, host, port);
+        keep_count(c->broker->keep, notices_refused_total(c->notices));
 }
 
 void control_note_grant_used(Control *c, const char *id, const char *host, bool in_spool) {

@@ -35,6 +35,9 @@ DEFINE_CLEANUP(Control *, control_free);
 
 bool control_is_connected(const Control *c);
 
+/* What the broker before this one had counted. */
+void control_set_refused_total(Control *c, uint64_t total);
+
 /* These accept NULL, for programs that have no supervisor. */
 void control_note_refused(Control *c, const char *host, uint16_t port);
 void control_note_grant_used(Control *c, const char *id, const char *host, bool in_spool);

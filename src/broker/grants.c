@@ -4,6 +4,9 @@
 #include "basic/text.h"
 #include "broker/grants.h"
 #include "broker/limits.h"
+#include "shared/message.h"
+
+#define DEADLINE_MAX INT64_C(999999999999999999) /* of what JSON may hold here: 31 000 years */
 
 typedef struct Grant {
         char id[GRANT_ID_MAX + 1];
@@ -16,6 +19,7 @@ typedef struct Grant {
 struct Grants {
         Grant *grants;
         size_t n, room;
+        GrantSpent spending;
 };
 
 static const char *const duration_table[_GRANT_DURATION_MAX] = {
@@ -139,7 +143,17 @@ bool grants_find(Grants *g, const Host *host, usec_t now, GrantUse *ret) {
         return true;
 }
 
+void grants_spend(Grants *g, const GrantUse *use, const char *host) {
+        strcpy(g->spending.id, use->id);
+        (void) snprintf(g->spending.host, sizeof(g->spending.host), "%s", host);
+}
+
+void grants_spare(Grants *g) {
+        g->spending = (GrantSpent){};
+}
+
 void grants_use(Grants *g, const GrantUse *use) {
+        grants_spare(g);
         for (size_t i = 0; i < g->n; i++) {
                 if (!streq(g->grants[i].id, use->id))
                         continue;
@@ -148,6 +162,87 @@ void grants_use(Grants *g, const GrantUse *use) {
                         drop(g, i);
                 return;
         }
+}
+
+void grants_save(const Grants *g, JsonWriter *w) {
+        char pattern[HOST_NAME_MAX_BYTES + 3];
+
+        json_open_array(w, "grants");
+        for (size_t i = 0; i < g->n; i++) {
+                const Grant *grant = &g->grants[i];
+                if (streq(grant->id, g->spending.id))
+                        continue;
+                json_open_object(w, NULL);
+                json_add_string(w, "id", grant->id);
+                json_add_string(w, "host", host_pattern_format(&grant->pattern, pattern));
+                json_add_string(w, "duration", grant_duration_to_string(grant->duration));
+                json_add_u64(w, "deadline", MIN(grant->deadline, (usec_t) DEADLINE_MAX));
+                json_add_bool(w, "used", grant->used);
+                json_close_object(w);
+        }
+        json_close_array(w);
+        if (!*g->spending.id)
+                return;
+        json_open_object(w, "spending");
+        json_add_string(w, "id", g->spending.id);
+        json_add_string(w, "host", g->spending.host);
+        json_close_object(w);
+}
+
+static int load_one(Grants *g, JsonNode *node, usec_t now, const char **ret_problem) {
+        JsonObject *o = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+        const char *id, *host, *word;
+        GrantDuration duration;
+        usec_t deadline;
+        bool used;
+
+        *ret_problem = "a grant is not whole";
+        if (!o || json_get_string(o, "id", &id) < 0 || json_get_string(o, "host", &host) < 0 || json_get_string(o, "duration", &word) < 0 ||
+            json_get_u64(o, "deadline", DEADLINE_MAX, &deadline) < 0 || json_get_bool(o, "used", &used) < 0 ||
+            (duration = grant_duration_from_string(word)) < 0 || (duration == GRANT_ONCE && used))
+                return -EBADMSG;
+        int r = grants_add(g, id, host, duration, deadline, now, ret_problem);
+        if (r == -EEXIST || r == -ENOSPC) {
+                *ret_problem = "a grant is there twice, or there are too many";
+                return -EBADMSG;
+        }
+        /* grants_add() drops what has expired, then appends. */
+        if (r >= 0)
+                g->grants[g->n - 1].used = used;
+        return r;
+}
+
+static int load_spent(JsonObject *saved, GrantSpent *ret, const char **ret_problem) {
+        const char *id, *host;
+        JsonObject *o;
+        Host h;
+
+        *ret = (GrantSpent){};
+        int r = json_get_object(saved, "spending", &o);
+        if (r == -ENOENT)
+                return 0;
+        *ret_problem = "the grant that was being used is not whole";
+        if (r < 0 || json_get_string(o, "id", &id) < 0 || !id_valid(id) || json_get_string(o, "host", &host) < 0 ||
+            host_parse(host, &h, ret_problem) < 0)
+                return -EBADMSG;
+        strcpy(ret->id, id);
+        strcpy(ret->host, h.name);
+        return 0;
+}
+
+int grants_load(Grants *g, JsonObject *saved, usec_t now, GrantSpent *ret_spent, const char **ret_problem) {
+        JsonArray *list;
+
+        if (json_get_array(saved, "grants", &list) < 0) {
+                *ret_problem = "there is no list of grants";
+                return -EBADMSG;
+        }
+        for (guint i = 0; i < json_array_get_length(list); i++) {
+                int r = load_one(g, json_array_get_element(list, i), now, ret_problem);
+                if (r < 0)
+                        return r;
+        }
+        return load_spent(saved, ret_spent, ret_problem);
 }
 
 size_t grants_count(const Grants *g) {

@@ -4,7 +4,10 @@
 /* What a session's owner granted while it runs: hosts beyond the allowlist, once, for a time, or until the session ends. A grant
  * names a host alone; ports and addresses are judged all the same. */
 
+#include <json-glib/json-glib.h>
+
 #include "basic/clock.h"
+#include "basic/json-writer.h"
 #include "broker/hosts.h"
 
 #define GRANT_ID_MAX 64U /* bytes: letters, digits, '-', '_', '.' */
@@ -47,6 +50,22 @@ bool grants_find(Grants *g, const Host *host, usec_t now, GrantUse *ret);
 /* Uses the grant that was found; one for once is gone with that. All of it happens in the loop's thread, so of two connections that
  * race for one only the first finds it. */
 void grants_use(Grants *g, const GrantUse *use);
+
+/* A grant for once is about to be written down as used by a connection to host. While that is so, whoever reads what grants_save() wrote finds it
+ * gone: a process that is killed meanwhile leaves a grant that was used. grants_use() ends it; so does grants_spare(), after which it is unused. */
+void grants_spend(Grants *g, const GrantUse *use, const char *host);
+void grants_spare(Grants *g);
+
+/* What was being spent when the process that saved it was killed. */
+typedef struct GrantSpent {
+        char id[GRANT_ID_MAX + 1]; /* "": nothing */
+        char host[HOST_NAME_MAX_BYTES + 1];
+} GrantSpent;
+
+/* Adds the member "grants", and "spending", to the object that is open in w; deadlines are of this boot. */
+void grants_save(const Grants *g, JsonWriter *w);
+/* Adds what was saved to g, judged as grants_add() judges. -EBADMSG with *ret_problem, static. */
+int grants_load(Grants *g, JsonObject *saved, usec_t now, GrantSpent *ret_spent, const char **ret_problem);
 
 size_t grants_count(const Grants *g);
 

@@ -9,8 +9,10 @@
 #include "basic/text.h"
 #include "broker/broker.h"
 #include "broker/handover.h"
+#include "broker/keep.h"
 #include "broker/limits.h"
 #include "broker/listener.h"
+#include "broker/service.h"
 #include "shared/message.h"
 
 typedef struct Guest {
@@ -34,6 +36,9 @@ static void guest_close(Guest *g) {
 }
 
 static void close_listener(Handover *h) {
+        /* A service manager keeps it open: whoever connected would wait for an answer for ever, and gets a refusal instead. */
+        if (service_is_managed())
+                return;
         h->io = sd_event_source_disable_unref(h->io);
         h->listener = safe_close(h->listener);
 }
@@ -44,7 +49,11 @@ static bool token_matches(Handover *h, const char *token) {
         if (secret_equal(token, strlen(token), secret_data(wanted), secret_size(wanted)))
                 return true;
         /* What has not even the form of one is no attempt at guessing. */
-        if (strlen(token) == secret_size(wanted) && ++h->wrong_tokens >= TOKEN_TRIES_MAX && h->listener >= 0) {
+        if (strlen(token) != secret_size(wanted))
+                return false;
+        h->wrong_tokens = MIN(h->wrong_tokens + 1, TOKEN_TRIES_MAX);
+        keep_save(h->broker->keep, h->broker);
+        if (h->wrong_tokens >= TOKEN_TRIES_MAX && h->listener >= 0) {
                 log_warning("session %s: %u wrong tokens; the session socket is closed for good", h->broker->setup->session,
                             TOKEN_TRIES_MAX);
                 close_listener(h);
@@ -62,23 +71,25 @@ static int take_listener(Handover *h, Message *m, const char **ret_problem) {
         uint16_t port;
 
         *ret_problem = "out of memory";
-        if (!streq(message_type(m), "listeners") || json_get_string(message_object(m), "token", &token) < 0)
+        if (b->closed)
+                *ret_problem = "the session is closed";
+        else if (!streq(message_type(m), "listeners") || json_get_string(message_object(m), "token", &token) < 0)
                 *ret_problem = "the message is not \"listeners\" with a token";
         else if (!b->setup)
                 *ret_problem = "not set up yet";
         else if (h->wrong_tokens >= TOKEN_TRIES_MAX || !token_matches(h, token))
                 *ret_problem = "the token is wrong";
-        else if (b->closed)
-                *ret_problem = "the session is closed";
         else if (b->acceptor)
                 *ret_problem = "a listener was handed over already";
         else if (json_get_array(message_object(m), "fds", &names) < 0 || json_array_get_length(names) != 1 ||
                  (fd = message_take_fd(m, "proxy")) < 0)
                 *ret_problem = "the message does not carry exactly the listener \"proxy\"";
         else if (listener_check(fd, b->own_netns, &address, &port, ret_problem) >= 0) {
+                keep_listener(b->keep, fd);
                 int r = broker_listen(b, fd, address, port);
                 if (r >= 0) {
                         TAKE_FD(fd);
+                        keep_save(b->keep, b);
                         return 0;
                 }
                 *ret_problem = "the broker cannot listen";
@@ -181,6 +192,23 @@ Handover *handover_free(Handover *h) {
                 return NULL;
         for (size_t i = 0; i < HANDOVERS_MAX; i++)
                 guest_close(&h->guests[i]);
-        close_listener(h);
+        sd_event_source_disable_unref(h->io);
+        safe_close(h->listener);
         return mfree(h);
+}
+
+unsigned handover_wrong_tokens(const Handover *h) {
+        return h ? h->wrong_tokens : 0;
+}
+
+void handover_end(Handover *h) {
+        for (size_t i = 0; i < HANDOVERS_MAX; i++)
+                guest_close(&h->guests[i]);
+        close_listener(h);
+}
+
+void handover_resume(Handover *h, unsigned wrong_tokens, bool handed_over) {
+        h->wrong_tokens = wrong_tokens;
+        if (handed_over || wrong_tokens >= TOKEN_TRIES_MAX)
+                close_listener(h);
 }

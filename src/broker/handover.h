@@ -14,3 +14,11 @@ typedef struct Handover Handover;
 int handover_new(Broker *b, int fd, Handover **ret);
 Handover *handover_free(Handover *h);
 DEFINE_CLEANUP(Handover *, handover_free);
+
+/* The session is closed. */
+void handover_end(Handover *h);
+
+/* How many were tried; 0 for NULL. */
+unsigned handover_wrong_tokens(const Handover *h);
+/* Goes on where another process was. */
+void handover_resume(Handover *h, unsigned wrong_tokens, bool handed_over);

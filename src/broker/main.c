@@ -11,11 +11,14 @@
 #include "basic/parse.h"
 #include "basic/text.h"
 #include "broker/broker.h"
+#include "broker/keep.h"
 
 static const char help[] = "errand-broker [--control-user USER]\n\n"
                            "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
                            "  control   listening or connected: the supervisor's requests\n"
-                           "  session   listening: where the session hands its listener over\n\n"
+                           "  session   listening: where the session hands its listener over\n"
+                           "A service manager that keeps descriptors for it (FileDescriptorStoreMax=) has it go\n"
+                           "on with its session after it was killed.\n\n"
                            "  --control-user USER  account, by name or number, that control accepts beside root\n"
                            "                       (default: its own)\n"
                            "  --control-uid UID    the same, by number only\n"
@@ -41,7 +44,7 @@ static void harden(void) {
 }
 
 /* 0, or the exit code after an error was said. */
-static int take_sockets(int *ret_control, int *ret_session) {
+static int take_sockets(int *ret_control, int *ret_session, Stored *stored) {
         _cleanup_strv_free_ char **names = NULL;
         int control = -1, session = -1;
 
@@ -50,9 +53,11 @@ static int take_sockets(int *ret_control, int *ret_session) {
                 int fd = SD_LISTEN_FDS_START + i, *slot = streq(names[i], "control")   ? &control
                                                           : streq(names[i], "session") ? &session
                                                                                        : NULL;
-                if (!slot || *slot >= 0)
-                        return usage_error(slot ? "this socket was passed twice: " : "an unknown socket was passed: ", names[i]);
-                *slot = fd;
+                int r = !slot ? stored_add(stored, names[i], fd) : *slot >= 0 ? -EEXIST : 0;
+                if (r < 0)
+                        return usage_error(r == -EEXIST ? "this socket was passed twice: " : "an unknown socket was passed: ", names[i]);
+                if (slot)
+                        *slot = fd;
         }
         if (control < 0 || session < 0)
                 return usage_error("socket activation passed no socket of the name ", control < 0 ? "\"control\"" : "\"session\"");
@@ -121,6 +126,7 @@ static int parse_options(int argc, char *argv[], uid_t *ret_uid) {
 int main(int argc, char *argv[]) {
         _cleanup_(broker_freep) Broker *b = NULL;
         uid_t uid = getuid();
+        Stored stored = {};
         int control, session;
 
         log_setup("errand-broker", LOG_LEVEL_INFO);
@@ -128,10 +134,12 @@ int main(int argc, char *argv[]) {
         int r = parse_options(argc, argv, &uid);
         if (r != 0)
                 return MAX(r, 0);
-        r = take_sockets(&control, &session);
+        r = take_sockets(&control, &session, &stored);
         if (r != 0)
                 return r;
         r = broker_new(control, session, uid, &b);
+        if (r >= 0)
+                r = keep_restore(b, &stored);
         if (r >= 0)
                 r = broker_run(b);
         if (r < 0)

@@ -177,3 +177,7 @@ void notices_receipt_failed(Notices *n) {
 uint64_t notices_refused_total(const Notices *n) {
         return n->refusals.total;
 }
+
+void notices_set_refused_total(Notices *n, uint64_t total) {
+        n->refusals.total = total;
+}

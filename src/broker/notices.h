@@ -28,3 +28,4 @@ void notices_receipt_failed(Notices *n);
 void notices_sum_up(Notices *n);
 
 uint64_t notices_refused_total(const Notices *n);
+void notices_set_refused_total(Notices *n, uint64_t total);

@@ -7,6 +7,7 @@
 #include "broker/control.h"
 #include "broker/exchange.h"
 #include "broker/grants.h"
+#include "broker/keep.h"
 #include "broker/request.h"
 
 #define ROUTE_PREFIX "/provider/"
@@ -111,14 +112,20 @@ static Answer use_grant(Connection *c, const Target *t) {
         }
         /* Written down before it is used: a broker that is restarted must not find it unused. */
         if (use.duration == GRANT_ONCE) {
+                grants_spend(b->grants, &use, t->host.name);
+                keep_save(b->keep, b);
                 int r = receipts_grant_used(b->receipts, use.id, t->host.name);
                 if (r < 0 && r != -EBADF) { /* -EBADF: without a spool nothing outlives this broker */
+                        grants_spare(b->grants);
+                        keep_save(b->keep, b);
                         connection_log(c, LOG_LEVEL_WARNING, "the use of grant %s could not be recorded: %s", use.id, strerror(-r));
                         return ANSWER_GRANT_NOT_RECORDED;
                 }
                 in_spool = r >= 0;
         }
         grants_use(b->grants, &use);
+        if (use.first)
+                keep_save(b->keep, b);
         connection_log(c, LOG_LEVEL_INFO, "allowed by grant %s (%s)", use.id, grant_duration_to_string(use.duration));
         if (use.first)
                 control_note_grant_used(b->control, use.id, t->host.name, in_spool);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/io.h"
@@ -120,7 +121,8 @@ static int take_ca(Message *m, Provider *p, char **ret_problem) {
                 return -errno;
         if (!S_ISREG(st.st_mode))
                 return problem_set(ret_problem, "\"%s\" in \"fds\" is not a regular file", name);
-        int r = read_fd_full(fd, CA_SIZE_MAX, &p->ca_pem, &p->ca_pem_size);
+        /* From its start: who reads it again after a restart shares the offset with this. */
+        int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_fd_full(fd, CA_SIZE_MAX, &p->ca_pem, &p->ca_pem_size);
         if (r == -EFBIG)
                 return problem_set(ret_problem, "\"%s\" in \"fds\" is larger than 1 MiB", name);
         if (r < 0)

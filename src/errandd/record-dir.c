@@ -198,6 +198,10 @@ int record_open_append(int dir, const char *name) {
         return open_plain_file(dir, name, O_WRONLY | O_APPEND | O_CREAT);
 }
 
+int record_open_spool(int dir) {
+        return open_plain_file(dir, "receipts.spool", O_RDWR | O_APPEND | O_CREAT);
+}
+
 int record_open_read(int dir, const char *name) {
         return open_plain_file(dir, name, O_RDONLY);
 }

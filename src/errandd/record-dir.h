@@ -30,6 +30,8 @@ int record_read_file(int dir, const char *name, char **ret, size_t *ret_size);
 
 /* For a transcript, events or a spool: made if need be, for the holder; and errandd's own view of it. */
 int record_open_append(int dir, const char *name);
+/* Of the receipts, for the broker: it reads them too, so that after it was killed it finds where the last whole one ends. */
+int record_open_spool(int dir);
 int record_open_read(int dir, const char *name);
 
 /* Append-only is a habit of the holder, not a boundary: it can clear the flag. Compares the file with the length that was seen before and keeps

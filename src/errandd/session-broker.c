@@ -105,7 +105,7 @@ static int set_up(Run *run, Fault *f) {
         Session *s = run->session;
         const ConfigSandbox *c = &s->manager->config->sandbox;
 
-        _cleanup_close_ int spool = record_open_append(s->dir, "receipts.spool");
+        _cleanup_close_ int spool = record_open_spool(s->dir);
         if (spool < 0)
                 return fault_set(f, ERROR_STORAGE, "the spool of session %s cannot be opened: %s", s->record->id, strerror(-spool));
         return broker_client_setup(run->broker, &(BrokerSetup){

@@ -113,13 +113,33 @@ JsonObject *message_object(const Message *m) {
         return m->object;
 }
 
-int message_take_fd(Message *m, const char *name) {
+static int find_fd(const Message *m, const char *name) {
         JsonArray *names = fd_names(m);
 
         for (size_t i = 0; i < m->n_fds; i++)
                 if (m->fds[i] >= 0 && streq(json_array_get_string_element(names, (guint) i), name))
-                        return TAKE_FD(m->fds[i]);
+                        return (int) i;
         return -ENOENT;
+}
+
+int message_peek_fd(const Message *m, const char *name) {
+        int i = find_fd(m, name);
+        return i < 0 ? i : m->fds[i];
+}
+
+int message_take_fd(Message *m, const char *name) {
+        int i = find_fd(m, name);
+        return i < 0 ? i : TAKE_FD(m->fds[i]);
+}
+
+int message_format(const Message *m, char **ret, size_t *ret_size) {
+        gchar *text = json_to_string(json_parser_get_root(m->parser), FALSE);
+
+        if (!text)
+                return -ENOMEM;
+        *ret = text; /* GLib's allocator is the C library's since 2.46 */
+        *ret_size = strlen(text);
+        return 0;
 }
 
 static int get_value(JsonObject *o, const char *name, GType type, JsonNode **ret) {

@@ -30,6 +30,11 @@ int message_receive(int sock, Message **ret, char **ret_problem);
 const char *message_type(const Message *m);
 JsonObject *message_object(const Message *m); /* borrowed */
 
+/* The fd of that name, still the message's; -ENOENT when there is none, or it was taken. */
+int message_peek_fd(const Message *m, const char *name);
+/* The message as JSON text, without what stood between its tokens; to free, and to wipe if it holds a secret. */
+int message_format(const Message *m, char **ret, size_t *ret_size);
+
 /* The fd of that name, now the caller's; -ENOENT when there is none. */
 int message_take_fd(Message *m, const char *name);
 

@@ -203,7 +203,7 @@ class Broker:
         """(message, fds) of a setup. egress: allow, allowInternal, ports; none of them = the member is left out."""
         keys = {"credential": self.credential,
                 "providers": {i: {"key": p.key, "standIn": p.stand_in} for i, p in self.providers.items()}}
-        spool = os.open(self.spool_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        spool = os.open(self.spool_path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         names, fds = ["keys", "spool"], [sealed_memfd(json.dumps(keys).encode()), spool]
         for i, p in self.providers.items():
             if p.ca:

@@ -17,7 +17,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#define FDS_MAX 16
+#define FDS_MAX 32
 
 static int fail(const char *what) {
         fprintf(stderr, "test-activate: %s: %s\n", what, strerror(errno));
