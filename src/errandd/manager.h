@@ -83,6 +83,9 @@ Session *manager_find(Manager *m, const char *id); /* NULL when there is none */
 /* All sessions, ordered by id: call with NULL for the first. */
 Session *manager_next(Manager *m, Session *after);
 
+/* Whose the project of that name is: who made the first session in it. False where it has none yet, and for a path, which names no project. */
+bool manager_project_owner(Manager *m, const char *project, uid_t *ret);
+
 /* Brings in what the spools hold before it answers. */
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f);
 
