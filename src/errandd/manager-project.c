@@ -12,10 +12,18 @@ static int open_root(Manager *m, Fault *f) {
         return project_root_open(m->config->project_root, m->paths->state, f);
 }
 
-int manager_project_owner(Manager *m, const char *project, uid_t *ret, Fault *f) {
+bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
+        Fault f = {};
+        uid_t owner;
+
         if (!m->mode->project_names || project_name_problem(project))
-                return -ENOENT;
-        return project_owner(m->owners, project, ret, f);
+                return false;
+        int r = project_owner(m->owners, project, &owner, &f);
+        if (r < 0 && r != -ENOENT)
+                log_error("%s", f.text ?: "out of memory");
+        fault_done(&f);
+        *ret = r < 0 ? UID_NONE : owner;
+        return r != -ENOENT;
 }
 
 /* Whether it has the form that the mode wants; what to do when not. */

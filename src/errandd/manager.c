@@ -70,20 +70,6 @@ Session *manager_next(Manager *m, Session *after) {
         return i < m->n_sessions ? m->sessions[i] : NULL;
 }
 
-bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
-        const SessionRecord *oldest = NULL;
-
-        for (Session *s = NULL; project[0] != '/' && (s = manager_next(m, s));) {
-                const SessionRecord *record = session_record(s);
-
-                if (streq_ptr(record->project, project) && (!oldest || record->created < oldest->created))
-                        oldest = record;
-        }
-        if (oldest)
-                *ret = oldest->owner;
-        return oldest;
-}
-
 int manager_add(Manager *m, Session *s) {
         bool found;
         size_t i = position(m, session_record(s)->id, &found);

@@ -83,7 +83,8 @@ Session *manager_find(Manager *m, const char *id); /* NULL when there is none */
 /* All sessions, ordered by id: call with NULL for the first. */
 Session *manager_next(Manager *m, Session *after);
 
-/* Whose the project of that name is: who made the first session in it. False where it has none yet, and for a path, which names no project. */
+/* System mode: whose the project of that name is, who made the first session in it; nobody's (UID_NONE) where that cannot be read. False where it has none yet,
+ * and in the modes where a project is a directory. */
 bool manager_project_owner(Manager *m, const char *project, uid_t *ret);
 
 /* Brings in what the spools hold before it answers. */
@@ -106,9 +107,6 @@ typedef struct SessionOptions {
         const char *provider, *model;
         const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;
-
-/* System mode: whose project that is. -ENOENT: nobody's yet, or the mode knows no owners; another error: *f says why nobody may use it. */
-int manager_project_owner(Manager *m, const char *project, uid_t *ret, Fault *f);
 
 /* Makes the project that a CreateSession of this caller will name, where the mode makes projects. 1: nothing is to be waited for; 0: done is called
  * once, later; negative: *f, and done is not called. */
