@@ -13,7 +13,23 @@ static bool to_journal;
 void log_setup(const char *name, LogLevel max) {
         program = name;
         max_level = max;
-        to_journal = getenv("JOURNAL_STREAM") != NULL;
+        log_set_target(LOG_TARGET_AUTO);
+}
+
+void log_set_target(LogTarget target) {
+        to_journal = target == LOG_TARGET_AUTO ? getenv("JOURNAL_STREAM") != NULL : target == LOG_TARGET_JOURNAL;
+}
+
+const char *log_program(void) {
+        return program;
+}
+
+LogLevel log_max_level(void) {
+        return max_level;
+}
+
+bool log_is_to_journal(void) {
+        return to_journal;
 }
 
 void log_set_max_level(LogLevel max) {

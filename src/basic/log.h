@@ -16,9 +16,20 @@ typedef enum LogLevel {
         _LOG_LEVEL_INVALID = -EINVAL,
 } LogLevel;
 
+typedef enum LogTarget {
+        LOG_TARGET_AUTO,    /* the journal where stderr is its */
+        LOG_TARGET_JOURNAL,
+        LOG_TARGET_CONSOLE, /* without priorities */
+} LogTarget;
+
 /* name is kept, not copied. */
 void log_setup(const char *name, LogLevel max);
 void log_set_max_level(LogLevel max);
+void log_set_target(LogTarget target);
+
+const char *log_program(void);
+LogLevel log_max_level(void);
+bool log_is_to_journal(void);
 
 void log_line(LogLevel level, const char *format, ...) _printf_(2, 3);
 

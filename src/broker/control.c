@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <poll.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "basic/clock.h"
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
@@ -13,7 +11,7 @@
 #include "broker/control.h"
 #include "broker/grants.h"
 #include "broker/limits.h"
-#include "broker/refusals.h"
+#include "broker/notices.h"
 #include "broker/resolve.h"
 #include "shared/message.h"
 
@@ -21,8 +19,9 @@ struct Control {
         Broker *broker;
         uid_t uid;
         int listener, fd; /* -EBADF: none */
-        sd_event_source *listener_io, *io, *summary;
-        Refusals refusals;
+        sd_event_source *listener_io, *io;
+        bool greeted; /* the connection has asked for something: it is told what happens, and what waited */
+        Notices *notices;
 };
 
 /* A request being handled, and what its reply repeats. */
@@ -36,6 +35,8 @@ typedef struct Request {
 } Request;
 
 static void disconnect(Control *c) {
+        notices_detach(c->notices);
+        c->greeted = false;
         c->io = sd_event_source_disable_unref(c->io);
         c->fd = safe_close(c->fd);
         broker_check_idle(c->broker);
@@ -151,11 +152,9 @@ static void handle_revoke(Request *q) {
         }
 }
 
-static void send_summary(Control *c);
-
 static void handle_close(Request *q) {
         broker_close(q->control->broker);
-        send_summary(q->control); /* nothing is refused any more, so what waited for its minute is told now */
+        notices_sum_up(q->control->notices); /* nothing is refused any more, so what waited for its minute is told now */
         reply_ok(q);
 }
 
@@ -166,14 +165,17 @@ static void handle_stats(Request *q) {
         open_reply(q, &w, "stats");
         json_add_string(&w, "session", b->setup ? b->setup->session : NULL);
         json_add_bool(&w, "configured", b->setup != NULL);
+        json_add_bool(&w, "handedOver", b->listen_port != 0);
         json_add_bool(&w, "listening", b->acceptor != NULL);
+        json_add_u64(&w, "port", b->listen_port);
         json_add_bool(&w, "closed", b->closed);
         json_add_u64(&w, "connections", b->n_connections);
         json_add_u64(&w, "tunnels", b->n_tunnels);
         json_add_u64(&w, "lookups", resolver_pending(b->resolver));
         json_add_u64(&w, "grants", b->grants ? grants_count(b->grants) : 0);
         json_add_u64(&w, "accepted", b->n_accepted);
-        json_add_u64(&w, "refused", b->n_refused);
+        json_add_u64(&w, "refused", notices_refused_total(q->control->notices));
+        json_add_u64(&w, "turnedAway", b->n_refused);
         send_reply(q, &w);
 }
 
@@ -226,32 +228,41 @@ static void handle(Request *q) {
                 }
                 q->bad = false;
                 requests[i].handle(q);
+                if (!q->bad && !q->control->greeted) {
+                        q->control->greeted = true;
+                        notices_attach(q->control->notices, q->control->fd);
+                }
                 return;
         }
         reply_error(q, "\"%s\" is not a request", type);
 }
 
-static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents, void *userdata) {
-        Control *c = userdata;
+/* True when there was one, and the connection is still there. */
+static bool serve_one(Control *c) {
         _cleanup_(message_freep) Message *m = NULL;
         _cleanup_free_ char *problem = NULL;
         Request q = {.control = c};
 
-        int r = message_receive(fd, &m, &problem);
+        int r = message_receive(c->fd, &m, &problem);
         if (r == -EAGAIN)
-                return 0;
+                return false;
         if (r < 0) {
                 if (r == -EBADMSG) {
                         log_warning("control: a message was refused: %s", problem ? problem : "malformed");
-                        (void) message_reply_error(fd, problem ? problem : "malformed message");
+                        (void) message_reply_error(c->fd, problem ? problem : "malformed message");
                 }
                 disconnect(c);
-                return 0;
+                return false;
         }
         q.message = m;
         handle(&q);
         if (q.bad)
                 disconnect(c);
+        return !q.bad;
+}
+
+static int on_message(_unused_ sd_event_source *s, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        (void) serve_one(userdata);
         return 0;
 }
 
@@ -267,9 +278,15 @@ static bool peer_allowed(const Control *c, int fd) {
         return false;
 }
 
-static bool is_dead(int fd) {
-        struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-        return poll(&p, 1, 0) > 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0;
+/* The newer one is the supervisor: it was started in place of one that died, or that will. What that one has asked for is done first: a close that
+ * was sent is not lost with its sender. */
+static void replace_peer(Control *c) {
+        for (unsigned i = 0; c->fd >= 0 && i < REPLACED_REQUESTS_MAX && serve_one(c); i++)
+                ;
+        if (c->fd < 0)
+                return;
+        (void) message_reply_error(c->fd, "another supervisor has connected in place of this one");
+        disconnect(c);
 }
 
 /* fd is taken always. */
@@ -278,13 +295,8 @@ static int connect_peer(Control *c, int fd) {
                 safe_close(fd);
                 return -EPERM;
         }
-        if (c->fd >= 0 && !is_dead(c->fd)) {
-                (void) message_reply_error(fd, "another supervisor is connected");
-                safe_close(fd);
-                return -EBUSY;
-        }
         if (c->fd >= 0)
-                disconnect(c);
+                replace_peer(c);
         c->fd = fd;
         int r = fd_nonblock(fd, true);
         if (r >= 0)
@@ -320,6 +332,11 @@ int control_new(Broker *b, int fd, uid_t uid, Control **ret) {
         c->broker = b;
         c->uid = uid;
         c->fd = c->listener = -EBADF;
+        r = notices_new(b->event, &c->notices);
+        if (r < 0) {
+                safe_close(fd);
+                return r;
+        }
         if (listening) {
                 c->listener = fd;
                 r = fd_nonblock(fd, true);
@@ -342,9 +359,9 @@ Control *control_free(Control *c) {
                 return NULL;
         sd_event_source_disable_unref(c->listener_io);
         sd_event_source_disable_unref(c->io);
-        sd_event_source_disable_unref(c->summary);
         safe_close(c->listener);
         safe_close(c->fd);
+        notices_free(c->notices);
         return mfree(c);
 }
 
@@ -352,81 +369,17 @@ bool control_is_connected(const Control *c) {
         return c && c->fd >= 0;
 }
 
-/* An event that finds no reader is lost; the log has it all. */
-static void send_event(Control *c, JsonWriter *w) {
-        if (c->fd < 0)
-                return;
-        int r = message_send(c->fd, w, NULL, 0);
-        if (r < 0)
-                log_debug("control: an event was lost: %s", strerror(-r));
-}
-
-static void send_summary(Control *c) {
-        _cleanup_(json_writer_done) JsonWriter w = {};
-        uint64_t count, hosts;
-
-        if (!refusals_summary(&c->refusals, &count, &hosts))
-                return;
-        message_open(&w, "denied-summary");
-        json_add_u64(&w, "count", count);
-        json_add_u64(&w, "hosts", hosts);
-        json_add_u64(&w, "total", c->refusals.total);
-        send_event(c, &w);
-}
-
-static int on_summary(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
-        send_summary(userdata);
-        return 0;
-}
-
-static void arm_summary(Control *c) {
-        int enabled = SD_EVENT_OFF;
-
-        if (!c->summary) {
-                (void) sd_event_add_time_relative(c->broker->event, &c->summary, CLOCK_MONOTONIC, USEC_PER_MINUTE, USEC_PER_SEC,
-                                                  on_summary, c);
-                return;
-        }
-        if (sd_event_source_get_enabled(c->summary, &enabled) >= 0 && enabled != SD_EVENT_OFF)
-                return;
-        (void) sd_event_source_set_time_relative(c->summary, USEC_PER_MINUTE);
-        (void) sd_event_source_set_enabled(c->summary, SD_EVENT_ONESHOT);
-}
-
 void control_note_refused(Control *c, const char *host, uint16_t port) {
-        _cleanup_(json_writer_done) JsonWriter w = {};
-        uint64_t count;
-
-        if (!c)
-                return;
-        if (!refusals_note(&c->refusals, host, now_monotonic(), &count)) {
-                arm_summary(c);
-                return;
-        }
-        message_open(&w, "refused");
-        json_add_string(&w, "host", host);
-        json_add_u64(&w, "port", port);
-        json_add_u64(&w, "count", count);
-        json_add_u64(&w, "total", c->refusals.total);
-        send_event(c, &w);
+        if (c)
+                notices_refused(c->notices, host, port);
 }
 
-void control_note_grant_used(Control *c, const char *id, const char *host) {
-        _cleanup_(json_writer_done) JsonWriter w = {};
-
-        if (!c)
-                return;
-        message_open(&w, "grant-used");
-        json_add_string(&w, "id", id);
-        json_add_string(&w, "host", host);
-        send_event(c, &w);
+void control_note_grant_used(Control *c, const char *id, const char *host, bool in_spool) {
+        if (c)
+                notices_grant_used(c->notices, id, host, in_spool);
 }
 
 void control_note_receipt_failed(Control *c) {
-        _cleanup_(json_writer_done) JsonWriter w = {};
-
-        if (!c)
-                return;
-        message_open(&w, "receipt-failed");
-        send_event(c, &w);
+        if (c)
+                notices_receipt_failed(c->notices);
 }

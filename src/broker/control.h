@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The supervisor's connection: one at a time, root's or the control uid's. Requests get one reply each, events go out as they
- * happen; a supervisor that does not read loses events, never the broker's time.
+/* The supervisor's connection: one at a time, root's or the control uid's; of two the newer one is it, once the requests that the older
+ * had sent are done. Requests get one reply each. Events go out as they happen, to a connection that has asked for something; what finds
+ * nobody, or a supervisor that does not read, waits (notices.h) and never takes the broker's time.
  *
  *   {"type":"setup",…}                       setup.h; once
  *   {"type":"grant","id":"g1","host":"api.example.com","duration":"once"|"always"|"until","expires":µs since the epoch (until
  * only)}
  *   {"type":"revoke","id":"g1"}   {"type":"close"}   {"type":"stats"}
  *   → {"type":"ok"} | {"type":"error","text":…} | {"type":"stats",…}, each with the request's "serial" if it had one
- *   events: {"type":"refused","host","port","count","total"}  {"type":"grant-used","id","host"}  {"type":"denied-summary","count","hosts","total"}
+ *   events: {"type":"refused","host","port","count","total"}  {"type":"grant-used","id","host","used":µs since the epoch}  {"type":"denied-summary","count","hosts","total"}
  *           {"type":"receipt-failed"}
+ *
+ * stats: "session" (null before setup), "configured", "handedOver" and "port" (0 before), "listening", "closed"; "refused", the hosts' refusals
+ * of this broker as the events' "total" counts them; "turnedAway", every request that got an error of ours; "connections", "tunnels", "lookups",
+ * "grants", "accepted".
  *
  * A message that is malformed, of another version or type, or with members that its type does not have, gets one error reply and
  * the close; so does a setup that is refused. A request that is well formed and cannot be done (no such grant, a host that is none)
@@ -32,5 +37,5 @@ bool control_is_connected(const Control *c);
 
 /* These accept NULL, for programs that have no supervisor. */
 void control_note_refused(Control *c, const char *host, uint16_t port);
-void control_note_grant_used(Control *c, const char *id, const char *host);
+void control_note_grant_used(Control *c, const char *id, const char *host, bool in_spool);
 void control_note_receipt_failed(Control *c);

@@ -28,6 +28,7 @@
 #define HANDOVER_TIMEOUT_USEC (10 * USEC_PER_SEC) /* a session's first message comes at once */
 #define ACCEPTS_USEC USEC_PER_SEC     /* on control and session socket, this many in so much time: one that cannot be accepted for want */
 #define ACCEPTS_MAX 64U               /* of a descriptor stays readable, and must not keep the loop from what would free one */
+#define REPLACED_REQUESTS_MAX 64U     /* of a supervisor that another one replaces: its socket holds a few, and it must not go on for ever */
 #define HANDOVERS_MAX 8U              /* connections to the session socket at once: one is enough */
 #define TOKEN_TRIES_MAX 3U            /* wrong tokens, then the session socket is closed for good */
 #define UPSTREAM_KEPT_MAX 8U          /* idle connections kept to a provider; an agent seldom has more calls at once */

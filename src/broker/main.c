@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <getopt.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -11,12 +12,14 @@
 #include "basic/text.h"
 #include "broker/broker.h"
 
-static const char help[] = "errand-broker [--control-uid UID]\n\n"
+static const char help[] = "errand-broker [--control-user USER]\n\n"
                            "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
                            "  control   listening or connected: the supervisor's requests\n"
                            "  session   listening: where the session hands its listener over\n\n"
-                           "  --control-uid UID  account that control accepts beside root (default: its own)\n"
-                           "  --debug            say more\n"
+                           "  --control-user USER  account, by name or number, that control accepts beside root\n"
+                           "                       (default: its own)\n"
+                           "  --control-uid UID    the same, by number only\n"
+                           "  --debug              say more\n"
                            "  --help, --version\n";
 
 static int usage_error(const char *what, const char *which) {
@@ -62,36 +65,73 @@ static int take_sockets(int *ret_control, int *ret_session) {
         return 0;
 }
 
-int main(int argc, char *argv[]) {
+/* A number is a uid, whether or not an account has it. */
+static int parse_user(const char *text, uid_t *ret) {
+        uint64_t number;
+
+        if (parse_u64(text, UINT32_MAX - 1, &number) >= 0) {
+                *ret = (uid_t) number;
+                return 0;
+        }
+        errno = 0;
+        const struct passwd *user = getpwnam(text);
+        if (!user)
+                return errno > 0 ? -errno : -ENOENT;
+        *ret = user->pw_uid;
+        return 0;
+}
+
+/* 0, or the exit code after an error was said; -1: help or version was asked for, and given. */
+static int parse_options(int argc, char *argv[], uid_t *ret_uid) {
         static const struct option options[] = {
+                {"control-user", required_argument, NULL, 'U'},
                 {"control-uid", required_argument, NULL, 'u'},
                 {"debug", no_argument, NULL, 'd'},
                 {"help", no_argument, NULL, 'h'},
                 {"version", no_argument, NULL, 'v'},
                 {},
         };
+        uint64_t uid;
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+                switch (c) {
+                case 'h':
+                case 'v':
+                        fputs(c == 'h' ? help : "errand-broker " ERRAND_VERSION "\n", stdout);
+                        return -1;
+                case 'd':
+                        log_set_max_level(LOG_LEVEL_DEBUG);
+                        break;
+                case 'u':
+                        if (parse_u64(optarg, UINT32_MAX - 1, &uid) < 0)
+                                return usage_error("--control-uid is not a user id: ", optarg);
+                        *ret_uid = (uid_t) uid;
+                        break;
+                case 'U':
+                        if (parse_user(optarg, ret_uid) < 0)
+                                return usage_error("--control-user names no account of this host: ", optarg);
+                        break;
+                default:
+                        return 2;
+                }
+        return optind < argc ? usage_error("unexpected argument: ", argv[optind]) : 0;
+}
+
+int main(int argc, char *argv[]) {
         _cleanup_(broker_freep) Broker *b = NULL;
-        uint64_t uid = getuid();
-        int control, session, c;
+        uid_t uid = getuid();
+        int control, session;
 
         log_setup("errand-broker", LOG_LEVEL_INFO);
         harden();
-        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {
-                if (c == 'h' || c == 'v') {
-                        fputs(c == 'h' ? help : "errand-broker " ERRAND_VERSION "\n", stdout);
-                        return 0;
-                }
-                if (c == 'd')
-                        log_set_max_level(LOG_LEVEL_DEBUG);
-                else if (c != 'u' || parse_u64(optarg, UINT32_MAX - 1, &uid) < 0)
-                        return c == 'u' ? usage_error("--control-uid is not a user id: ", optarg) : 2;
-        }
-        if (optind < argc)
-                return usage_error("unexpected argument: ", argv[optind]);
-        int r = take_sockets(&control, &session);
+        int r = parse_options(argc, argv, &uid);
+        if (r != 0)
+                return MAX(r, 0);
+        r = take_sockets(&control, &session);
         if (r != 0)
                 return r;
-        r = broker_new(control, session, (uid_t) uid, &b);
+        r = broker_new(control, session, uid, &b);
         if (r >= 0)
                 r = broker_run(b);
         if (r < 0)

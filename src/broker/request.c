@@ -100,6 +100,7 @@ static bool on_allowlist(const Setup *s, const Host *host) {
 /* The allowlist, then a grant, which is used by this. _ANSWER_MAX: go on. */
 static Answer use_grant(Connection *c, const Target *t) {
         Broker *b = c->broker;
+        bool in_spool = false;
         GrantUse use;
 
         if (on_allowlist(b->setup, &t->host))
@@ -115,11 +116,12 @@ static Answer use_grant(Connection *c, const Target *t) {
                         connection_log(c, LOG_LEVEL_WARNING, "the use of grant %s could not be recorded: %s", use.id, strerror(-r));
                         return ANSWER_GRANT_NOT_RECORDED;
                 }
+                in_spool = r >= 0;
         }
         grants_use(b->grants, &use);
         connection_log(c, LOG_LEVEL_INFO, "allowed by grant %s (%s)", use.id, grant_duration_to_string(use.duration));
         if (use.first)
-                control_note_grant_used(b->control, use.id, t->host.name);
+                control_note_grant_used(b->control, use.id, t->host.name, in_spool);
         return _ANSWER_MAX;
 }
 

@@ -19,6 +19,8 @@ typedef struct Identity {
 
 /* Of a uid, by the account database. As root, and for uid 0, -EPERM. */
 int identity_of(uid_t uid, Identity *ret);
+/* Of another account than errandd's: -ENOENT when there is none of that name, -EPERM for root and errandd's own. */
+int identity_by_name(const char *name, Identity *ret);
 
 /* What a process of ours becomes between fork and exec; async-signal-safe. 0 or a negative errno; nothing to do for one's own uid. */
 int identity_become(const Identity *i);

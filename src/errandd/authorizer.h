@@ -11,7 +11,10 @@ typedef struct AuthorizeRequest {
         Permission permission;
         bool own;           /* the caller's own session, or none is meant */
         bool interactive;   /* the caller allows a question to its user */
-        const char *session; /* for the question's text; NULL: none is meant */
+        /* For the question's text: */
+        const char *member;  /* the method or property that is called */
+        const char *session; /* NULL: none is meant */
+        const char *host, *duration, *project; /* "" where it is about none; cut and without anything that a dialog could take for markup */
 } AuthorizeRequest;
 
 typedef void (*AuthorizeDone)(bool allowed, void *userdata);

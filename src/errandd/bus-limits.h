@@ -14,6 +14,21 @@
 #define BUS_QUEUED_LARGE_MAX 8U      /* above it a call whose answer may have a MiB waits: 8 + 256 small ones are some 10 MiB */
 #define BUS_QUEUED_SIGNALS_MAX 1024U /* above it a subscriber is dropped; signals have some hundred bytes */
 
+/* On a message bus the daemon has one connection with all clients, and cannot stop reading one of them. What a client sends waits with the bus
+ * daemon, which bounds it (dbus-daemon(1): max_incoming_bytes of the sender, max_replies_per_connection), and comes one message a turn of the
+ * event loop; each is answered or refused in that turn, so that a flood costs some 20 µs a message and no memory. What is kept here is kept for
+ * an account, since an account may have many connections: a link that keeps nothing is thrown out for the next client and made anew. Answers that
+ * a client does not read are the bus daemon's, within max_outgoing_bytes; where it takes none any more, nothing is read until it does. */
+#define BUS_CLIENTS_MAX 512U                /* links, some 700 bytes each; idle ones make room */
+#define BUS_ACCOUNT_KEPT_MAX 64U            /* links of one account that are subscribed, or wait: eight accounts have to join to fill the table */
+#define BUS_ACCOUNT_HELD_MAX 16U            /* calls of one account that wait for an authorization: so many questions polkit has at once */
+#define BUS_ACCOUNT_OPERATIONS_MAX 64U      /* calls of one account that wait for a session */
+#define BUS_UNKNOWN_MESSAGES_MAX 4U         /* of a client whose uid is still asked for: one turn of the bus daemon */
+#define BUS_HELD_SIZE_MAX (256U * 1024U)    /* bytes of a call that is held, on either kind of connection: command, env and allow at their most */
+#define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them; each may carry 16 descriptors (max_message_unix_fds) as well */
+#define BUS_FOLLOWED_MAX 16U                /* sessions of others whose signals a link was let through to */
+#define BUS_LOOKUP_USEC (25 * USEC_PER_SEC) /* for the bus daemon's answer; the D-Bus reference's own default */
+
 #define BUS_OPTIONS_MAX 32U              /* entries of an a{sv}; no method knows as many */
 #define BUS_TEXT_MAX 4096U               /* one string: a path is the longest of them (PATH_MAX) */
 #define BUS_COMMAND_MAX 1024U            /* arguments */

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the bus's face share: a link is one connection with its client. */
+/* What the files of the bus's face share. A connection is an sd_bus: a client's own, or the one that all clients of a message bus are behind.
+ * A link is one client: on a connection of its own, or of a unique name. */
 
 #include <systemd/sd-bus.h>
 
 #include "errandd/bus.h"
+#include "errandd/bus-limits.h"
 #include "errandd/session.h"
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
 #include "shared/timespan.h"
 
+typedef struct BusConnection BusConnection;
 typedef struct BusLink BusLink;
 typedef struct Held Held;
 typedef struct Operation Operation;
 typedef struct OwnerEntry OwnerEntry;
+
+#define BUS_SLOTS_MAX 16U /* filter, objects, enumerators, matches of a connection */
 
 /* What an object's handlers and getters get as userdata. */
 typedef struct BusTarget {
@@ -24,23 +29,41 @@ typedef struct BusTarget {
         const StoredReceipt *receipt;
 } BusTarget;
 
-struct BusLink {
-        Bus *bus;
-        BusLink *next;
-        sd_bus *connection;
-        uid_t uid;
-        bool subscribed;
-        bool connected; /* it has just authenticated */
-        bool dead;      /* gone: to be freed outside of its own callbacks */
-        bool throttled; /* it does not read: nothing of it is read until it does */
+struct BusConnection {
+        Bus *face;
+        BusConnection *next;
+        sd_bus *bus;
+        bool shared;     /* a message bus's */
+        bool attached;   /* to the event loop by us */
+        bool lost;
+        sd_bus_slot *slots[BUS_SLOTS_MAX];
+        size_t n_slots;
+        bool connected;  /* it has just authenticated */
+        bool throttled;  /* the other side does not read: nothing of it is read until it does */
         sd_event_source *throttle;
+        /* Of the message in hand: */
+        BusLink *current; /* who sent it; NULL: who had one last has gone */
         BusTarget target;
-        Session *admitted; /* whose object the gate let this message act on */
-        StoredReceiptList receipt; /* the one that this message is about, looked up once */
+        Session *admitted; /* whose object the gate let it act on */
+        StoredReceiptList receipt; /* the one that it is about, looked up once */
+};
+
+struct BusLink {
+        BusConnection *connection;
+        BusLink *next;
+        char *name; /* the unique one; NULL on a connection of its own */
+        uid_t uid;  /* by the kernel's word, or the bus daemon's; UID_NONE while that is asked for */
+        bool subscribed;
+        bool dead; /* gone: to be freed outside of its own callbacks */
+        sd_bus_slot *lookup; /* the question for its uid */
+        sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
+        size_t n_unknown, unknown_size;
         Held *held;
         size_t n_held;
         Operation *operations;
         size_t n_operations;
+        char followed[BUS_FOLLOWED_MAX][SESSION_ID_MAX + 1]; /* others' sessions that it was let through to see; "" for none */
+        size_t next_followed;
 };
 
 struct Bus {
@@ -49,14 +72,20 @@ struct Bus {
         ConfigMode mode;
         int listen_fd;
         sd_event_source *accept, *tidy;
-        BusLink *links;
+        BusConnection *connections;
+        BusLink *links; /* those of a message bus in the order of their last message */
         size_t n_links;
+        size_t held_size; /* bytes of all held messages */
         Observer observer;
         OwnerEntry *owners; /* subscribe.c */
         size_t n_owners;
+        void (*lost)(void *userdata);
+        void *lost_userdata;
         bool ready;
 };
 
+/* bus.c */
+int bus_prepare(Manager *m, const BusOptions *options, Bus **ret);
 /* Who sent a message that came over a link. */
 Caller bus_link_caller(const BusLink *l);
 bool bus_link_may_see(BusLink *l, const Session *s);
@@ -64,13 +93,45 @@ bool bus_link_may_see(BusLink *l, const Session *s);
 Session *bus_link_find(BusLink *l, const char *id);
 /* The receipt of that number, whoever's session it is of. Borrowed until the next message. */
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
-
+int bus_link_new(BusConnection *c, const char *name, uid_t uid, BusLink **ret);
 void bus_link_close(BusLink *l);
-void bus_link_connected(BusLink *l);
-/* Looks after a link that queues more than it takes. */
-void bus_link_watch_queue(BusLink *l);
+/* Its account's caps, on a message bus: true, it may keep one more; else the error is set. */
+typedef enum AccountCap {
+        ACCOUNT_HELD,
+        ACCOUNT_OPERATION,
+        ACCOUNT_SUBSCRIPTION,
+} AccountCap;
+int bus_link_may_keep(const BusLink *l, AccountCap cap, sd_bus_error *error);
+/* It made the daemon keep something: it cannot be thrown out for another. */
+bool bus_link_keeps(const BusLink *l);
+/* From now on it hears of that session of another's, while both are there. */
+void bus_link_follow(BusLink *l, const char *id);
+void bus_link_unfollow(BusLink *l, const char *id);
+bool bus_link_follows(const BusLink *l, const char *id);
+
+/* bus-connection.c */
+BusConnection *bus_connection_new(Bus *b, bool shared); /* linked into b's list */
+BusConnection *bus_connection_free(BusConnection *c);    /* and out of it; its links must have gone */
+int bus_connection_register(BusConnection *c);          /* the gate and every object */
+sd_bus_slot **bus_connection_slot(BusConnection *c);    /* a place for one more */
+void bus_connection_connected(BusConnection *c);
+void bus_connection_lost(BusConnection *c);
+/* Looks after a connection that queues more than the other side takes. */
+void bus_connection_watch_queue(BusConnection *c);
 /* A call with a large answer, while answers are still to be taken: true, it comes through again when they are. */
-bool bus_link_postpone(BusLink *l, sd_bus_message *m);
+bool bus_connection_postpone(BusConnection *c, sd_bus_message *m);
+/* Outside of its own callbacks, what those have noted. */
+void bus_connection_tidy(BusConnection *c);
+
+/* bus-client.c: the link of a message on a message bus. 0 with *ret; -EINPROGRESS: held until its sender's uid is known. */
+int bus_client_find(BusConnection *c, sd_bus_message *m, BusLink **ret, sd_bus_error *error);
+void bus_client_forget(BusLink *l); /* drops what waits for its uid */
+
+/* message-size.c: the bytes that a message's contents have, at most `max`; -E2BIG beyond. Leaves it at its beginning. */
+int message_size(sd_bus_message *m, size_t max, size_t *ret);
+
+/* log-control.c */
+extern const sd_bus_vtable log_control_vtable[];
 
 /* The error for a session, grant or receipt that is not there or not the caller's: the same words for both. */
 int bus_not_found(sd_bus_error *error, const char *what);
@@ -78,7 +139,7 @@ int bus_not_found(sd_bus_error *error, const char *what);
 /* Turns the fault of a function that returned r into the error, and ends it. */
 int bus_fault(sd_bus_error *error, Fault *f, int r);
 
-/* gate.c: sees every message of a link before libsystemd does. */
+/* gate.c: sees every message of a connection before libsystemd does. userdata is the connection. */
 int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
 void gate_forget(BusLink *l); /* drops what waits for an authorization */
 
@@ -92,7 +153,7 @@ void operation_forget(BusLink *l);
 int subscribe_begin(Bus *b);
 void subscribe_end(Bus *b);
 
-/* The vtables, and what finds the objects they belong to. userdata is the link. */
+/* The vtables, and what finds the objects they belong to. userdata is the connection. */
 extern const sd_bus_vtable manager_vtable[], session_vtable[], grant_vtable[], receipt_vtable[];
 int session_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
 int session_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error);

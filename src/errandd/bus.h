@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The daemon's face on D-Bus: a server on a private socket, one connection a client, no bus daemon between. */
+/* The daemon's face on D-Bus: a server on a private socket, one connection a client and no bus daemon between, or one connection to a message
+ * bus with all of its clients. */
+
+#include <systemd/sd-bus.h>
+
 
 #include "errandd/authorizer.h"
 #include "errandd/manager.h"
@@ -11,11 +15,23 @@ typedef struct Bus Bus;
 typedef struct BusOptions {
         Authorizer *authorizer; /* NULL: authorizer_same_uid() */
         ConfigMode mode;        /* how CheckConfiguration reads a file */
+        void (*lost)(void *userdata); /* the message bus has gone, and nobody is served any more; may be NULL */
+        void *userdata;
 } BusOptions;
 
 /* listen_fd is a listening AF_UNIX stream socket, taken on success; -EBADF: connections come by bus_adopt() alone. Becomes the manager's observer.
  * Free it before the manager. */
 int bus_new(Manager *m, int listen_fd, const BusOptions *options, Bus **ret);
+/* Serves the clients of a message bus on `bus`, a connection that has begun; it is referenced, and attached to the manager's event loop unless it is
+ * already. Calls and matches of others on it work on. Clients come once the name is there, so bus_request_name() comes last. */
+int bus_new_on_bus(Manager *m, sd_bus *bus, const BusOptions *options, Bus **ret);
+
+#define BUS_NAME "org.errand1"
+
+/* Takes the name for good: nobody may replace its owner, and nobody waits for it. Blocks for one turn of the bus daemon. A negative errno with a
+ * sentence in *f: another owner (ERROR_WRONG_STATE), not allowed to this account (ERROR_NOT_PERMITTED). */
+int bus_request_name(sd_bus *bus, Fault *f);
+
 Bus *bus_free(Bus *b);
 DEFINE_CLEANUP(Bus *, bus_free);
 

@@ -3,6 +3,7 @@
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
+#include "errandd/gate-details.h"
 
 /* Every message of every connection passes here before libsystemd looks for an object. In this order, and nothing has an effect before the
  * end of it: what is called (the table; what is not in it is denied), whom it concerns (a session that is the caller's to know of),
@@ -15,6 +16,7 @@ struct Held {
         sd_bus_message *message;
         AuthorizeRequest request; /* what was asked; its texts are not kept */
         char session[SESSION_ID_MAX + 1];
+        size_t size; /* of the message */
         void *ticket;
         bool answered, allowed;
         Held *next;
@@ -34,6 +36,7 @@ static Held *held_free(Held *h) {
 }
 
 static void held_remove(Held *h) {
+        h->link->connection->face->held_size -= h->size;
         for (Held **p = &h->link->held; *p; p = &(*p)->next)
                 if (*p == h) {
                         *p = h->next;
@@ -43,7 +46,7 @@ static void held_remove(Held *h) {
 }
 
 void gate_forget(BusLink *l) {
-        Authorizer *a = l->bus->authorizer;
+        Authorizer *a = l->connection->face->authorizer;
 
         while (l->held) {
                 Held *h = l->held;
@@ -61,7 +64,7 @@ static void held_answered(bool allowed, void *userdata) {
         h->answered = true;
         h->allowed = allowed;
         h->ticket = NULL;
-        if (sd_bus_enqueue_for_read(h->link->connection, h->message) < 0) {
+        if (sd_bus_enqueue_for_read(h->link->connection->bus, h->message) < 0) {
                 held_remove(h); /* the connection has gone: nothing is left to answer */
                 held_free(h);
         }
@@ -125,7 +128,7 @@ static int find_argument_session(BusLink *l, sd_bus_message *m, Session **ret, s
                 r = sd_bus_message_rewind(m, true);
         if (r < 0)
                 return r;
-        *ret = strlen(id) <= SESSION_ID_MAX ? manager_find(l->bus->manager, id) : NULL;
+        *ret = strlen(id) <= SESSION_ID_MAX ? manager_find(l->connection->face->manager, id) : NULL;
         return *ret ? 0 : bus_not_found(error, "session");
 }
 
@@ -146,9 +149,9 @@ static int find_object_session(BusLink *l, sd_bus_message *m, Passage *p, sd_bus
                 return find_argument_session(l, m, &p->session, error);
         }
         if (kind == BUS_OBJECT_RECEIPT)
-                p->session = bus_link_receipt(l, p->object.number, &receipt) ? manager_find(l->bus->manager, receipt->session) : NULL;
+                p->session = bus_link_receipt(l, p->object.number, &receipt) ? manager_find(l->connection->face->manager, receipt->session) : NULL;
         else
-                p->session = manager_find(l->bus->manager, p->object.session);
+                p->session = manager_find(l->connection->face->manager, p->object.session);
         if (p->session && kind == BUS_OBJECT_GRANT && !grant_list_find(session_grants(p->session), (uint32_t) p->object.number))
                 p->session = NULL;
         return p->session ? 0 : bus_not_found(error, nouns[kind]);
@@ -169,25 +172,45 @@ static Held *held_take(BusLink *l, sd_bus_message *m) {
         return NULL;
 }
 
+static int may_hold(BusLink *l, sd_bus_message *m, size_t *ret_size, sd_bus_error *error) {
+        int r;
+
+        if (l->n_held >= BUS_HELD_MAX)
+                return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
+        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        if (r < 0)
+                return r;
+        r = message_size(m, BUS_HELD_SIZE_MAX, ret_size);
+        if (r == -E2BIG)
+                return bus_error_setf(error, BUS_ERROR_LIMIT, "the call has more than %u bytes", BUS_HELD_SIZE_MAX);
+        if (r >= 0 && l->connection->face->held_size + *ret_size > BUS_HELD_ALL_MAX)
+                return bus_error_set(error, BUS_ERROR_LIMIT, "too many calls are waiting for an authorization");
+        return r;
+}
+
 /* 1: allowed, 0: denied, -EINPROGRESS: the message is held. */
 static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const AuthorizeRequest *q, sd_bus_error *error) {
-        Authorizer *a = l->bus->authorizer;
+        Bus *b = l->connection->face;
+        size_t size = 0;
         Held *h;
         int r;
 
         /* Matches: the session may have been collected meanwhile and made again by somebody else. */
         if (answer)
                 return answer->allowed && held_matches(answer, q);
-        if (l->n_held >= BUS_HELD_MAX)
-                return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
+        if (b->authorizer->cancel) {
+                r = may_hold(l, m, &size, error);
+                if (r < 0)
+                        return r;
+        }
         h = calloc(1, sizeof(Held));
         if (!h)
                 return -ENOMEM;
-        *h = (Held){.link = l, .request = *q};
+        *h = (Held){.link = l, .request = *q, .size = size};
         snprintf(h->session, sizeof(h->session), "%s", q->session ?: "");
-        h->request.session = h->request.sender = NULL;
+        h->request.session = h->request.sender = h->request.member = h->request.host = h->request.duration = h->request.project = NULL;
 
-        r = a->check(a, q, held_answered, h, &h->ticket);
+        r = b->authorizer->check(b->authorizer, q, held_answered, h, &h->ticket);
         if (r != -EINPROGRESS) {
                 held_free(h);
                 return r > 0;
@@ -196,11 +219,25 @@ static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Au
         h->next = l->held;
         l->held = h;
         l->n_held++;
+        b->held_size += size;
         return r;
+}
+
+/* Whose it is that the call is about: a session, or the project that one is to be made in; where there is neither, the caller's own. */
+static uid_t find_owner(const BusLink *l, const Passage *p, const GateDetails *d) {
+        uid_t owner;
+
+        if (p->session)
+                return session_record(p->session)->owner;
+        if (p->action->permission == PERMISSION_CREATE && d->whole_project &&
+            manager_project_owner(l->connection->face->manager, d->whole_project, &owner))
+                return owner;
+        return l->uid;
 }
 
 static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, sd_bus_error *error) {
         Caller caller = bus_link_caller(l);
+        GateDetails details;
         AuthorizeRequest q;
         int r;
 
@@ -210,14 +247,19 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         if (r < 0 || p->action->permission == PERMISSION_PUBLIC)
                 return r;
 
-        p->own = !p->session || session_record(p->session)->owner == l->uid;
+        gate_details_read(m, p->action, p->session, p->object.number, &details);
+        p->own = find_owner(l, p, &details) == l->uid;
         q = (AuthorizeRequest){
                 .uid = l->uid,
                 .sender = sd_bus_message_get_sender(m),
                 .permission = p->action->permission,
                 .own = p->own,
                 .interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0,
+                .member = p->action->member,
                 .session = p->session ? session_record(p->session)->id : NULL,
+                .host = details.host,
+                .duration = details.duration,
+                .project = details.project,
         };
         r = authorize(l, m, answer, &q, error);
         if (r != 0)
@@ -240,33 +282,54 @@ static bool has_large_answer(sd_bus_message *m) {
         return false;
 }
 
-int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
-        BusLink *l = userdata;
+/* What libsystemd itself tells, and what is none of the gate's: 1 or 0 for the filter, -EAGAIN: it is a call. */
+static int pass_others(BusConnection *c, sd_bus_message *m) {
         uint8_t type;
-        Held *answer;
         int r;
 
         /* libsystemd makes these itself and refuses them from outside. */
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Connected") > 0) {
-                bus_link_connected(l);
+                bus_connection_connected(c);
                 return 1;
         }
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Local", "Disconnected") > 0) {
-                bus_link_close(l);
-                return 1;
+                bus_connection_lost(c);
+                return !c->shared; /* others who use the connection want to know, too */
         }
         r = sd_bus_message_get_type(m, &type);
         if (r < 0)
                 return r;
-        if (type != SD_BUS_MESSAGE_METHOD_CALL || l->dead)
-                return 1; /* a server waits for no signal and no answer of its clients */
+        if (type == SD_BUS_MESSAGE_METHOD_CALL)
+                return -EAGAIN;
+        /* A server waits for no signal and no answer of its clients; on a message bus there are others to wait for. */
+        return !c->shared;
+}
 
-        bus_link_watch_queue(l);
-        l->admitted = NULL;
-        stored_receipt_list_done(&l->receipt);
+int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
+        BusConnection *c = userdata;
+        BusLink *l = c->current;
+        Held *answer;
+        int r;
+
+        r = pass_others(c, m);
+        if (r != -EAGAIN)
+                return r;
+        if (c->shared) {
+                c->current = c->target.link = NULL;
+                r = bus_client_find(c, m, &l, error);
+                if (r < 0)
+                        return r == -EINPROGRESS ? 1 : r;
+        }
+        if (!l || l->dead)
+                return 1;
+        bus_connection_watch_queue(c);
+        c->current = l;
+        c->target = (BusTarget){.link = l};
+        c->admitted = NULL;
+        stored_receipt_list_done(&c->receipt);
         answer = held_take(l, m);
-        if (!answer && has_large_answer(m) && bus_link_postpone(l, m))
+        if (!answer && has_large_answer(m) && bus_connection_postpone(c, m))
                 return 1;
         r = pass(l, m, answer, &p, error);
         if (answer)
@@ -275,6 +338,8 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return 1;
         if (r < 0)
                 return r;
-        l->admitted = p.session;
+        c->admitted = p.session;
+        if (p.session && !p.own && (p.action->permission == PERMISSION_READ || p.action->permission == PERMISSION_ATTACH))
+                bus_link_follow(l, session_record(p.session)->id);
         return 0;
 }

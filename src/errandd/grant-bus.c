@@ -5,28 +5,30 @@
 
 int grant_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                _unused_ sd_bus_error *error) {
-        BusLink *l = userdata;
+        BusLink *l = ((BusConnection *) userdata)->current;
         const Grant *g;
         BusObject o;
         Session *s;
 
-        if (bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_GRANT)
+        if (!l || bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_GRANT)
                 return 0;
         s = bus_link_find(l, o.session);
         g = s ? grant_list_find(session_grants(s), (uint32_t) o.number) : NULL;
         if (!g)
                 return 0;
-        l->target = (BusTarget){.link = l, .session = s, .grant = g};
-        *ret = &l->target;
+        l->connection->target = (BusTarget){.link = l, .session = s, .grant = g};
+        *ret = &l->connection->target;
         return 1;
 }
 
 int grant_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
         _cleanup_strv_free_ char **paths = NULL;
-        BusLink *l = userdata;
+        BusLink *l = ((BusConnection *) userdata)->current;
         size_t n = 0;
 
-        for (Session *s = NULL; (s = manager_next(l->bus->manager, s));)
+        if (!l)
+                return 0;
+        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));)
                 if (bus_link_may_see(l, s))
                         n += session_grants(s)->n_grants;
         if (n > BUS_OBJECTS_MAX)
@@ -35,7 +37,7 @@ int grant_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *use
         if (!paths)
                 return -ENOMEM;
         n = 0;
-        for (Session *s = NULL; (s = manager_next(l->bus->manager, s));) {
+        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));) {
                 const GrantList *grants = session_grants(s);
 
                 for (size_t i = 0; i < grants->n_grants && bus_link_may_see(l, s); i++) {

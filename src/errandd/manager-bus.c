@@ -10,12 +10,16 @@
 #include "shared/bus-message.h"
 
 static Manager *target_manager(BusTarget *t) {
-        return t->link->bus->manager;
+        return t->link->connection->face->manager;
 }
 
-static int method_subscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+static int method_subscribe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
+        int r;
 
+        r = bus_link_may_keep(t->link, ACCOUNT_SUBSCRIPTION, error);
+        if (r < 0)
+                return r;
         t->link->subscribed = true;
         return sd_bus_reply_method_return(m, NULL);
 }
@@ -277,7 +281,7 @@ static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_
         fd = open_configuration(path, error);
         if (fd < 0)
                 return fd;
-        r = config_read_fd(path, fd, t->link->bus->mode, &config, &problems);
+        r = config_read_fd(path, fd, t->link->connection->face->mode, &config, &problems);
         if (r < 0 && r != -EBADMSG)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
@@ -310,7 +314,7 @@ static int get_ready(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ c
                      sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
         BusTarget *t = userdata;
 
-        return sd_bus_message_append(reply, "b", (int) t->link->bus->ready);
+        return sd_bus_message_append(reply, "b", (int) t->link->connection->face->ready);
 }
 
 #define PARAM SD_BUS_PARAM

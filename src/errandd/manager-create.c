@@ -8,6 +8,7 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
+#include "errandd/project.h"
 #include "errandd/session-run.h"
 
 static int copy_text(const char *from, char **ret) {
@@ -15,8 +16,7 @@ static int copy_text(const char *from, char **ret) {
         return from && !*ret ? -ENOMEM : 0;
 }
 
-/* Opened once, and held: what is put in its place later is another project. */
-static int open_project(const SessionOptions *o, int *ret_fd, char **ret_path, Fault *f) {
+static int open_directory(const SessionOptions *o, int *ret_fd, char **ret_path, Fault *f) {
         _cleanup_close_ int fd = -EBADF;
         _cleanup_free_ char *path = NULL;
 
@@ -37,6 +37,25 @@ static int open_project(const SessionOptions *o, int *ret_fd, char **ret_path, F
         *ret_fd = TAKE_FD(fd);
         *ret_path = TAKE_PTR(path);
         return 0;
+}
+
+static int open_named(Manager *m, const Caller *caller, const SessionOptions *o, int *ret_fd, char **ret_name, bool *ret_new, Fault *f) {
+        int r = manager_check_project(m, caller, o, ret_new, f);
+        if (r < 0)
+                return r;
+        _cleanup_free_ char *name = strdup(o->project);
+        if (!name)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        r = manager_open_project(m, name, ret_fd, f);
+        if (r >= 0)
+                *ret_name = TAKE_PTR(name);
+        return r;
+}
+
+/* Opened once, and held: what is put in its place later is another project. */
+static int open_project(Manager *m, const Caller *caller, const SessionOptions *o, int *ret_fd, char **ret_path, bool *ret_new, Fault *f) {
+        *ret_new = false;
+        return m->mode->project_names ? open_named(m, caller, o, ret_fd, ret_path, ret_new, f) : open_directory(o, ret_fd, ret_path, f);
 }
 
 static bool covered(char *const *patterns, const char *host) {
@@ -96,7 +115,7 @@ static int take_command(Manager *m, const SessionOptions *o, SessionRecord *reco
 }
 
 /* Decided once and recorded; without a name it is decided when the session starts. */
-static int take_user(const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+static int take_user(const Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
         AccountReason reason;
         Identity payload;
 
@@ -104,7 +123,7 @@ static int take_user(const Caller *caller, const SessionOptions *o, SessionRecor
                 return 0;
         if (!caller->operator)
                 return fault_set(f, ERROR_NOT_PERMITTED, "user: only an operator names the account that a session runs as");
-        int r = account_decide(o->user, -EBADF, &payload, &reason, f);
+        int r = mode_decide_account(m->mode, o->user, -EBADF, &payload, &reason, f);
         if (r >= 0)
                 record->payload = payload.uid;
         return r;
@@ -121,7 +140,7 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
         if (r >= 0)
                 r = take_env(caller, o, record, f);
         if (r >= 0)
-                r = take_user(caller, o, record, f);
+                r = take_user(m, caller, o, record, f);
         if (r < 0)
                 return r;
         record->interactive = o->interactive;
@@ -147,17 +166,20 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         _cleanup_close_ int dir = -EBADF, project = -EBADF;
         _cleanup_free_ char *path = NULL;
         char id[SESSION_ID_MAX + 1];
+        bool new;
         Session *s;
 
         if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
-        int r = open_project(o, &project, &path, f);
+        int r = open_project(m, caller, o, &project, &path, &new, f);
         if (r >= 0)
                 r = session_record_new(o->id && session_id_valid(o->id) ? o->id : "x", caller->uid, &record);
         if (r == -ENOMEM)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         if (r >= 0) /* before anything is on disk */
                 r = fill_record(m, caller, o, record, f);
+        if (r >= 0 && new)
+                r = project_claim(m->owners, path, caller->uid, f);
         if (r >= 0)
                 r = make_record(m, o->id, id, &dir, f);
         if (r < 0)

@@ -14,7 +14,11 @@ struct Operation {
 
 int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error) {
         Operation *o;
+        int r;
 
+        r = bus_link_may_keep(l, ACCOUNT_OPERATION, error);
+        if (r < 0)
+                return r;
         if (l->n_operations >= BUS_OPERATIONS_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are still waiting for their sessions",
                                       BUS_OPERATIONS_MAX);
@@ -74,7 +78,7 @@ void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userd
                 r = operation_answer(o, fault, owned);
                 if (r < 0 && r != -ENOTCONN && r != -ECONNRESET && r != -EPIPE)
                         log_warning_errno(r, "Failed to answer a client, ignoring: %m");
-                bus_link_watch_queue(o->link);
+                bus_connection_watch_queue(o->link->connection);
         }
         operation_free(o);
 }

@@ -51,14 +51,14 @@ int receipt_append_entries(sd_bus_message *m, const StoredReceipt *receipt) {
 int receipt_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                  _unused_ sd_bus_error *error) {
         const StoredReceipt *receipt;
-        BusLink *l = userdata;
+        BusLink *l = ((BusConnection *) userdata)->current;
         BusObject o;
 
-        if (bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_RECEIPT || !bus_link_receipt(l, o.number, &receipt) ||
+        if (!l || bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_RECEIPT || !bus_link_receipt(l, o.number, &receipt) ||
             !bus_link_find(l, receipt->session))
                 return 0;
-        l->target = (BusTarget){.link = l, .receipt = receipt};
-        *ret = &l->target;
+        l->connection->target = (BusTarget){.link = l, .receipt = receipt};
+        *ret = &l->connection->target;
         return 1;
 }
 

@@ -10,26 +10,28 @@
 
 int session_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                  _unused_ sd_bus_error *error) {
-        BusLink *l = userdata;
+        BusLink *l = ((BusConnection *) userdata)->current;
         BusObject o;
         Session *s;
 
-        if (bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_SESSION)
+        if (!l || bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_SESSION)
                 return 0;
         s = bus_link_find(l, o.session);
         if (!s)
                 return 0;
-        l->target = (BusTarget){.link = l, .session = s};
-        *ret = &l->target;
+        l->connection->target = (BusTarget){.link = l, .session = s};
+        *ret = &l->connection->target;
         return 1;
 }
 
 int session_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
         _cleanup_strv_free_ char **paths = NULL;
-        BusLink *l = userdata;
+        BusLink *l = ((BusConnection *) userdata)->current;
         size_t n = 0;
 
-        for (Session *s = NULL; (s = manager_next(l->bus->manager, s));)
+        if (!l)
+                return 0;
+        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));)
                 n++;
         if (n > BUS_OBJECTS_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "there are %zu sessions; list them with ListThreads", n);
@@ -37,7 +39,7 @@ int session_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *u
         if (!paths)
                 return -ENOMEM;
         n = 0;
-        for (Session *s = NULL; (s = manager_next(l->bus->manager, s));)
+        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));)
                 if (bus_link_may_see(l, s)) {
                         paths[n] = strdup(bus_session_path(session_record(s)->id).text);
                         if (!paths[n++])

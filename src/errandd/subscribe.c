@@ -7,7 +7,8 @@
 #include "shared/bus-message.h"
 #include "shared/bus-vtable.h"
 
-/* Signals go one by one to the subscribed connections of those who may see what they tell. libsystemd's emitters would broadcast. A
+/* Signals go one by one to the subscribed links of those who may see what they tell: its owner, operators, and who was let through to it to read or
+ * attach. libsystemd's emitters would broadcast. A
  * subscriber that does not read is dropped, and told so by the last signal that it gets. */
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
@@ -101,10 +102,12 @@ static int send(BusLink *l, const Event *e) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        r = sd_bus_message_new_signal(l->connection, &m, e->path, e->interface, e->member);
+        r = sd_bus_message_new_signal(l->connection->bus, &m, e->path, e->interface, e->member);
+        if (r >= 0 && l->name)
+                r = sd_bus_message_set_destination(m, l->name); /* on a message bus everybody would get it */
         if (r >= 0)
                 r = e->append(m, e);
-        return r < 0 ? r : sd_bus_send(l->connection, m, NULL);
+        return r < 0 ? r : sd_bus_send(l->connection->bus, m, NULL);
 }
 
 static void drop(BusLink *l) {
@@ -117,14 +120,19 @@ static void drop(BusLink *l) {
         (void) send(l, &dropped);
 }
 
-static void tell(Bus *b, uid_t owner, const Event *e) {
+static bool may_hear(BusLink *l, uid_t owner, const char *id) {
+        return l->subscribed && !l->dead && l->uid != UID_NONE && (l->uid == owner || bus_link_caller(l).operator || bus_link_follows(l, id));
+}
+
+/* id and owner: of the session that it is about. */
+static void tell(Bus *b, const char *id, uid_t owner, const Event *e) {
         for (BusLink *l = b->links; l; l = l->next) {
                 uint64_t queued;
                 int r;
 
-                if (!l->subscribed || l->dead || (l->uid != owner && !bus_link_caller(l).operator))
+                if (!may_hear(l, owner, id))
                         continue;
-                if (sd_bus_get_n_queued_write(l->connection, &queued) < 0 || queued >= BUS_QUEUED_SIGNALS_MAX) {
+                if (sd_bus_get_n_queued_write(l->connection->bus, &queued) < 0 || queued >= BUS_QUEUED_SIGNALS_MAX) {
                         drop(l);
                         continue;
                 }
@@ -134,6 +142,10 @@ static void tell(Bus *b, uid_t owner, const Event *e) {
         }
 }
 
+static void tell_about(Bus *b, const Session *s, const Event *e) {
+        tell(b, session_record(s)->id, session_record(s)->owner, e);
+}
+
 /* A signal of the session's own object. */
 static void tell_session(Bus *b, Session *s, Event *e) {
         BusPath path = bus_session_path(session_record(s)->id);
@@ -141,7 +153,7 @@ static void tell_session(Bus *b, Session *s, Event *e) {
         e->kind = BUS_OBJECT_SESSION;
         e->path = path.text;
         e->session = s;
-        tell(b, session_record(s)->owner, e);
+        tell_about(b, s, e);
 }
 
 static OwnerEntry *owner_find(Bus *b, const char *id) {
@@ -170,7 +182,7 @@ static void on_session_added(Session *s, void *userdata) {
 
         if (owner_add(b, s) < 0)
                 log_oom();
-        tell(b, session_record(s)->owner, &e);
+        tell_about(b, s, &e);
 }
 
 static void on_session_removed(const char *id, void *userdata) {
@@ -179,12 +191,14 @@ static void on_session_removed(const char *id, void *userdata) {
         Bus *b = userdata;
         OwnerEntry *owner = owner_find(b, id);
 
-        tell(b, owner ? owner->uid : UID_NONE, &e); /* not known: to operators alone */
+        tell(b, id, owner ? owner->uid : UID_NONE, &e); /* not known: to operators alone */
         if (owner)
                 *owner = b->owners[--b->n_owners];
-        for (BusLink *l = b->links; l; l = l->next) {
-                l->admitted = NULL; /* it may be the one that went */
-                l->target.session = NULL;
+        for (BusLink *l = b->links; l; l = l->next)
+                bus_link_unfollow(l, id);
+        for (BusConnection *c = b->connections; c; c = c->next) {
+                c->admitted = NULL; /* it may be the one that went */
+                c->target.session = NULL;
         }
 }
 
@@ -211,7 +225,7 @@ static void on_grant_added(Session *s, const Grant *g, void *userdata) {
         Event e = {.path = BUS_ROOT, .interface = OBJECT_MANAGER, .member = "InterfacesAdded", .append = append_added,
                    .kind = BUS_OBJECT_GRANT, .session = s, .grant = g, .object = bus_grant_path(session_record(s)->id, g->number)};
 
-        tell(userdata, session_record(s)->owner, &e);
+        tell_about(userdata, s, &e);
 }
 
 static void on_grant_changed(Session *s, const Grant *g, void *userdata) {
@@ -219,14 +233,14 @@ static void on_grant_changed(Session *s, const Grant *g, void *userdata) {
         Event e = {.path = path.text, .interface = PROPERTIES, .member = "PropertiesChanged", .append = append_changed,
                    .kind = BUS_OBJECT_GRANT, .session = s, .grant = g};
 
-        tell(userdata, session_record(s)->owner, &e);
+        tell_about(userdata, s, &e);
 }
 
 static void on_grant_removed(Session *s, uint32_t number, void *userdata) {
         Event e = {.path = BUS_ROOT, .interface = OBJECT_MANAGER, .member = "InterfacesRemoved", .append = append_removed,
                    .kind = BUS_OBJECT_GRANT, .object = bus_grant_path(session_record(s)->id, number)};
 
-        tell(userdata, session_record(s)->owner, &e);
+        tell_about(userdata, s, &e);
 }
 
 int subscribe_begin(Bus *b) {

@@ -10,6 +10,7 @@
 #include "basic/text.h"
 #include "launch/backend-bailey.h"
 #include "launch/limits.h"
+#include "launch/manager-probe.h"
 #include "launch/programs.h"
 #include "launch/tree.h"
 
@@ -22,6 +23,8 @@ typedef struct Probe {
         int report, said; /* its report, and what it writes to standard error */
         char home[64];    /* a temporary one, "" before it is made */
         sd_event_source *end, *timeout;
+        Message *told;    /* the report */
+        ManagerProbe *manager;
 } Probe;
 
 static void remove_home(Probe *p) {
@@ -39,6 +42,8 @@ static Probe *probe_free(Probe *p) {
                 return NULL;
         sd_event_source_disable_unref(p->end);
         sd_event_source_disable_unref(p->timeout);
+        message_free(p->told);
+        manager_probe_free(p->manager);
         safe_close(p->report);
         safe_close(p->said);
         remove_home(p);
@@ -61,40 +66,56 @@ static char *last_line(int fd) {
         return string_escape_control(startswith(line, "bailey: ") ?: line);
 }
 
-static int reply_report(Probe *p) {
+static void reply_report(Probe *p, const char *problem, char *const *controllers) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_(message_freep) Message *m = NULL;
         _cleanup_strv_free_ char **gaps = NULL;
+        JsonObject *o = message_object(p->told);
         uint64_t landlock;
         bool isolated;
 
-        int r = message_receive(p->report, &m, NULL);
-        if (r < 0)
-                return r;
-        JsonObject *o = message_object(m);
         if (json_get_strv(o, "gaps", &gaps) < 0 || json_get_u64(o, "landlock", UINT16_MAX, &landlock) < 0 ||
-            json_get_bool(o, "isolated", &isolated) < 0)
-                return -EBADMSG;
+            json_get_bool(o, "isolated", &isolated) < 0) {
+                launcher_reply(p->launcher, p->ticket, -EBADMSG, "bailey's report is not understood");
+                return;
+        }
         launcher_open_reply(&w, "probe", p->ticket);
         json_add_string(&w, "backend", "bailey");
         json_add_strings(&w, "gaps", gaps);
         json_add_u64(&w, "landlock", landlock);
         json_add_bool(&w, "isolated", isolated);
-        launcher_send(p->launcher, &w);
-        return 0;
+        json_add_bool(&w, "scopes", !problem);
+        json_add_string(&w, "scopesProblem", problem);
+        json_add_strings(&w, "controllers", controllers);
+        launcher_send_reply(p->launcher, p->ticket, &w);
+}
+
+static void end_probe(Probe *p) {
+        p->launcher->n_helpers--;
+        probe_free(p);
+}
+
+static void on_manager_probed(const char *problem, char *const *controllers, void *userdata) {
+        Probe *p = userdata;
+
+        reply_report(p, problem, controllers);
+        end_probe(p);
 }
 
 static int on_ended(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
+        _cleanup_free_ char *problem = NULL;
         Probe *p = userdata;
         bool good = info->si_code == CLD_EXITED && info->si_status == 0;
 
-        p->launcher->n_helpers--;
+        p->timeout = sd_event_source_disable_unref(p->timeout);
         remove_home(p); /* when the reply comes all is as before */
-        if (!good || reply_report(p) < 0) {
+        if (!good || message_receive(p->report, &p->told, NULL) < 0) {
                 _cleanup_free_ char *said = last_line(p->said);
                 launcher_reply(p->launcher, p->ticket, -EIO, said ?: "bailey did not run /bin/true, and said nothing");
-        }
-        probe_free(p);
+        } else if (manager_probe_new(p->launcher->manager, on_manager_probed, p, &p->manager, &problem) >= 0)
+                return 0;
+        else
+                reply_report(p, problem ?: "the account's user manager is not reached", NULL);
+        end_probe(p);
         return 0;
 }
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,8 +12,12 @@
 #include "basic/text.h"
 #include "launch/children.h"
 #include "launch/limits.h"
-#include "launch/programs.h"
+#include "launch/peer.h"
+#include "launch/scope.h"
+#include "launch/shim-start.h"
 
+/* The channel to a shim of ours: {"type":"ready"} when the session's first process is on its way, or {"type":"error","text"}. With a scope
+ * {"type":"waiting","pid","fds":["pidfd"]} comes before, and is answered with {"type":"release"} or {"type":"abort","text"}. */
 struct Session {
         Launcher *launcher;
         Session *next;
@@ -29,6 +30,11 @@ struct Session {
         Ticket ticket;
         usec_t grace_usec;
         int channel;  /* until it said so */
+        ScopePlan *plan; /* of the scope that was asked for, until it is being made */
+        Scope *scope;
+        int first;    /* pidfd of the process that waits for it */
+        char *problem; /* why it has to go: told when it has gone */
+        bool stopping_told;
         sd_event_source *channel_io, *end, *timeout;
 };
 
@@ -38,6 +44,10 @@ static Session *session_free(Session *s) {
         sd_event_source_disable_unref(s->timeout);
         safe_close(s->channel);
         safe_close(s->pidfd);
+        safe_close(s->first);
+        scope_plan_free(s->plan);
+        scope_free(s->scope);
+        free(s->problem);
         free(s->id);
         return mfree(s);
 }
@@ -61,7 +71,8 @@ static Session *session_new(Launcher *l, const char *id) {
 
         if (!s)
                 return NULL;
-        *s = (Session){.launcher = l, .id = strdup(id), .pidfd = -EBADF, .channel = -EBADF, .grace_usec = 10 * USEC_PER_SEC};
+        *s = (Session){.launcher = l, .id = strdup(id), .pidfd = -EBADF, .channel = -EBADF, .first = -EBADF,
+                       .grace_usec = 10 * USEC_PER_SEC};
         return s->id ? s : session_free(s);
 }
 
@@ -98,7 +109,8 @@ static void reply_once(Session *s, const char *problem) {
         }
         launcher_open_reply(&w, "launched", s->ticket);
         json_add_u64(&w, "pid", (uint64_t) s->pid);
-        launcher_send(s->launcher, &w);
+        json_add_string(&w, "scope", s->scope ? scope_unit(s->scope) : NULL);
+        launcher_send_reply(s->launcher, s->ticket, &w);
 }
 
 static int on_shim_ended(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
@@ -108,7 +120,10 @@ static int on_shim_ended(_unused_ sd_event_source *source, const siginfo_t *info
         if (s->running)
                 tell_exited(s, &status);
         else
-                reply_once(s, "the shim ended before it listened; errandd's log has its reason");
+                reply_once(s, s->problem ?: "the shim ended before it listened; errandd's log has its reason");
+        /* It goes with its last process; a shim that was killed may have left some. */
+        if (s->scope && status != 0)
+                scope_stop(s->scope);
         session_forget(s);
         return 0;
 }
@@ -124,9 +139,61 @@ static int on_found_ended(_unused_ sd_event_source *source, _unused_ int fd, _un
 static int on_ready_timeout(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Session *s = userdata;
 
-        reply_once(s, "the shim did not listen in time and was ended");
+        reply_once(s, s->problem ?: "the shim did not listen in time and was ended");
         (void) session_signal(s, SIGKILL);
         return 0;
+}
+
+static int allow_time(Session *s) {
+        s->timeout = sd_event_source_disable_unref(s->timeout);
+        return sd_event_add_time_relative(s->launcher->event, &s->timeout, CLOCK_MONOTONIC, READY_USEC, 1, on_ready_timeout, s);
+}
+
+/* ---- its scope ---- */
+
+/* Nothing runs, and that is told when the shim has gone. */
+static void abort_launch(Session *s, const char *text) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        s->problem = strdup(text);
+        message_open(&w, "abort");
+        json_add_string(&w, "text", text);
+        if (message_send(s->channel, &w, NULL, 0) < 0 || allow_time(s) < 0)
+                (void) session_signal(s, SIGKILL); /* what waits for it goes with it */
+}
+
+static void on_scope_made(int error, const char *text, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        Session *s = userdata;
+
+        s->first = safe_close(s->first);
+        if (error < 0) {
+                s->scope = scope_free(s->scope);
+                abort_launch(s, text);
+                return;
+        }
+        message_open(&w, "release");
+        int r = message_send(s->channel, &w, NULL, 0);
+        if (r >= 0)
+                r = allow_time(s);
+        if (r < 0)
+                (void) session_signal(s, SIGKILL);
+}
+
+static void make_scope(Session *s, Message *m) {
+        _cleanup_free_ char *problem = NULL;
+        uint64_t pid;
+
+        s->first = message_take_fd(m, "pidfd");
+        int r = s->first < 0 ? -EBADMSG : json_get_u64(message_object(m), "pid", INT32_MAX, &pid);
+        if (r >= 0)
+                r = scope_make(s->launcher->manager, s->plan, (pid_t) pid, s->first, on_scope_made, s, &s->scope, &problem);
+        if (r < 0) {
+                abort_launch(s, problem ?: "the session's scope cannot be asked for");
+                return;
+        }
+        TAKE_PTR(s->plan);
+        s->timeout = sd_event_source_disable_unref(s->timeout); /* it has one of its own */
 }
 
 static int on_channel(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
@@ -137,125 +204,47 @@ static int on_channel(_unused_ sd_event_source *source, _unused_ int fd, _unused
         int r = message_receive(s->channel, &m, NULL);
         if (r == -EAGAIN)
                 return 0;
+        if (r >= 0 && s->plan && streq(message_type(m), "waiting")) {
+                make_scope(s, m);
+                return 0;
+        }
         s->channel_io = sd_event_source_disable_unref(s->channel_io);
         s->channel = safe_close(s->channel);
         if (r == -ECONNRESET)
                 return 0; /* its end comes next, or the time is up */
-        s->timeout = sd_event_source_disable_unref(s->timeout);
-        if (r >= 0 && streq(message_type(m), "ready")) {
+        if (r >= 0 && !s->plan && streq(message_type(m), "ready")) {
+                s->timeout = sd_event_source_disable_unref(s->timeout);
                 s->running = true;
                 reply_once(s, NULL);
-        } else if (r >= 0 && json_get_string(message_object(m), "text", &text) >= 0)
-                reply_once(s, text);
-        else
-                reply_once(s, "the shim's answer is not understood");
+                return 0;
+        }
+        /* Told when it has gone: then errandd can start the session again. */
+        if (r < 0 || json_get_string(message_object(m), "text", &text) < 0)
+                text = "the shim's answer is not understood";
+        if (!s->problem)
+                s->problem = strdup(text);
+        if (allow_time(s) < 0)
+                (void) session_signal(s, SIGKILL);
         return 0;
+}
+
+void session_stopping(Launcher *l, const char *unit) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        size_t size;
+
+        const char *id = scope_unit_session(unit, &size);
+        for (Session *s = id ? l->sessions : NULL; s; s = s->next) {
+                if (strlen(s->id) != size || strncmp(s->id, id, size) != 0 || !s->running || s->stopping_told)
+                        continue;
+                s->stopping_told = true;
+                message_open(&w, "scope-ended");
+                json_add_string(&w, "session", s->id);
+                launcher_send(l, &w);
+                return;
+        }
 }
 
 /* ---- starting one ---- */
-
-typedef struct Start {
-        char **argv;
-        int keep[_LAUNCH_FD_MAX + 3];
-        size_t n_keep;
-} Start;
-
-_printf_(2, 3) static int add(Start *s, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return strv_consume(&s->argv, text);
-}
-
-static int add_option(Start *s, const char *option, const char *value) {
-        if (!value)
-                return 0;
-        int r = add(s, "%s", option);
-        return r < 0 ? r : add(s, "%s", value);
-}
-
-static int add_fd(Start *s, const char *name, int fd) {
-        if (fd < 0)
-                return 0;
-        s->keep[s->n_keep++] = fd;
-        int r = add(s, "--fd");
-        return r < 0 ? r : add(s, "%s=%d", name, fd);
-}
-
-/* The names of options and descriptors are the shim's. */
-static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, Start *s) {
-        int r = add(s, "errand-shim");
-
-        if (r >= 0)
-                r = add_option(s, "--session", p->session);
-        if (r >= 0)
-                r = add_option(s, "--socket", p->socket);
-        if (r >= 0)
-                r = add_option(s, "--home", p->home);
-        if (r >= 0)
-                r = add(s, "--errandd-uid=%u", l->errandd_uid);
-        if (r >= 0)
-                r = add(s, "--grace-ms=%u", p->grace_ms);
-        if (r >= 0 && p->file_max > 0)
-                r = add(s, "--file-max=%llu", (unsigned long long) p->file_max);
-        if (r >= 0)
-                r = add_option(s, "--broker-socket", p->broker_socket);
-        if (r >= 0)
-                r = add_option(s, "--listen", p->listen);
-        if (r >= 0 && p->interactive)
-                r = add(s, "--interactive");
-        if (r >= 0 && p->rows > 0 && p->columns > 0) {
-                r = add(s, "--rows=%u", p->rows);
-                if (r >= 0)
-                        r = add(s, "--columns=%u", p->columns);
-        }
-        if (r >= 0 && p->strict)
-                r = add(s, "--strict");
-        for (char **g = p->accept_gaps; g && *g && r >= 0; g++)
-                r = add_option(s, "--accept-gap", *g);
-        if (r >= 0)
-                r = add_fd(s, "launcher", channel);
-        if (r >= 0)
-                r = add_fd(s, "bailey", l->bailey);
-        for (LaunchFd i = 0; i < _LAUNCH_FD_MAX && r >= 0; i++)
-                r = add_fd(s, launch_fd_to_string(i), p->fds[i]);
-        if (r >= 0)
-                r = add(s, "--");
-        if (r >= 0)
-                r = strv_extend_list(&s->argv, p->command);
-        s->keep[s->n_keep++] = l->shim;
-        return r;
-}
-
-static int fork_shim(Session *s, const LaunchPlan *plan) {
-        Launcher *l = s->launcher;
-        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY), theirs = -EBADF;
-        int pair[2];
-        Start start = {};
-
-        if (null < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return -errno;
-        s->channel = pair[0];
-        theirs = pair[1];
-        int r = fd_nonblock(s->channel, true);
-        if (r >= 0)
-                r = build_arguments(l, plan, theirs, &start);
-        _cleanup_strv_free_ char **argv = start.argv;
-        if (r < 0)
-                return r;
-
-        s->pid = fork();
-        if (s->pid < 0)
-                return -errno;
-        if (s->pid == 0)
-                program_execute(l->shim, argv, (const int[]){null, null, STDERR_FILENO}, start.keep, start.n_keep);
-        s->own = true;
-        return 0;
-}
 
 static int watch_shim(Session *s) {
         sd_event *event = s->launcher->event;
@@ -265,7 +254,7 @@ static int watch_shim(Session *s) {
         if (r >= 0)
                 r = sd_event_add_io(event, &s->channel_io, s->channel, EPOLLIN, on_channel, s);
         if (r >= 0)
-                r = sd_event_add_time_relative(event, &s->timeout, CLOCK_MONOTONIC, READY_USEC, 1, on_ready_timeout, s);
+                r = allow_time(s);
         if (r >= 0)
                 r = sd_event_add_child(event, &s->end, s->pid, WEXITED, on_shim_ended, s);
         if (r >= 0) /* what it said before its end is heard before its end */
@@ -273,7 +262,8 @@ static int watch_shim(Session *s) {
         return r;
 }
 
-int session_launch(Launcher *l, const LaunchPlan *plan, Ticket ticket, char **ret_problem) {
+int session_launch(Launcher *l, LaunchPlan *plan, Ticket ticket, char **ret_problem) {
+        sd_bus *bus;
         Session *s;
 
         if (session_find(l, plan->session, plan->socket, &s) >= 0) {
@@ -282,14 +272,20 @@ int session_launch(Launcher *l, const LaunchPlan *plan, Ticket ticket, char **re
         }
         if (l->n_sessions >= SESSIONS_MAX)
                 return -EMFILE;
+        int r = plan->scope ? user_manager_connect(l->manager, &bus, ret_problem) : 0;
+        if (r < 0)
+                return r;
         s = session_new(l, plan->session);
         if (!s)
                 return -ENOMEM;
         s->ticket = ticket;
         s->grace_usec = plan->grace_ms * USEC_PER_MSEC;
-        int r = fork_shim(s, plan);
-        if (r >= 0)
+        r = shim_start(l, plan, &s->pid, &s->channel);
+        if (r >= 0) {
+                s->own = true;
+                s->plan = TAKE_PTR(plan->scope);
                 r = watch_shim(s);
+        }
         if (r < 0) {
                 if (s->own) {
                         (void) kill(s->pid, SIGKILL);
@@ -306,23 +302,10 @@ int session_launch(Launcher *l, const LaunchPlan *plan, Ticket ticket, char **re
 
 /* The process that listens at `path`, of this account. */
 static int ask_listener(const char *path, pid_t *ret) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
-        const char *slash = strrchr(path, '/');
         struct ucred peer;
-        socklen_t size = sizeof(peer);
 
-        _cleanup_free_ char *parent = slash ? strndup(path, (size_t) (slash - path) + 1) : NULL;
-        _cleanup_close_ int directory = parent ? open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC) : -EBADF;
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (directory < 0 || fd < 0)
-                return -ENOENT;
-        if ((size_t) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory, slash + 1) >=
-            sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ||
-            getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return -ENOENT;
-        if (peer.uid != getuid() || peer.pid <= 0)
+        _cleanup_close_ int fd = peer_connect(path, SOCK_SEQPACKET, &peer);
+        if (fd < 0 || peer.uid != getuid() || peer.pid <= 0)
                 return -ENOENT;
         *ret = peer.pid;
         return 0;
@@ -418,51 +401,4 @@ void sessions_free(Launcher *l) {
                 session_free(s);
         }
         l->n_sessions = 0;
-}
-
-/* ---- helpers ---- */
-
-typedef struct Helper {
-        Launcher *launcher;
-        Ticket ticket;
-        sd_event_source *end;
-} Helper;
-
-static int on_helper_ended(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
-        Helper *h = userdata;
-        int error = info->si_code == CLD_EXITED ? -info->si_status : -EIO;
-
-        h->launcher->n_helpers--;
-        launcher_reply(h->launcher, h->ticket, error, NULL);
-        sd_event_source_disable_unref(h->end);
-        free(h);
-        return 0;
-}
-
-int helper_start(Launcher *l, Ticket ticket, int (*work)(int fd), int fd) {
-        if (l->n_helpers >= HELPERS_MAX)
-                return -EBUSY;
-        Helper *h = calloc(1, sizeof(Helper));
-        if (!h)
-                return -ENOMEM;
-        *h = (Helper){.launcher = l, .ticket = ticket};
-        pid_t pid = fork();
-        if (pid == 0) {
-                /* Nothing else: errandd shall see it at once when the launcher goes. */
-                int r = fd_close_all_except(3, &fd, 1);
-                if (r >= 0)
-                        r = work(fd);
-                _exit(r < 0 ? MIN(-r, 255) : 0);
-        }
-        int r = pid < 0 ? -errno : sd_event_add_child(l->event, &h->end, pid, WEXITED, on_helper_ended, h);
-        if (r < 0) {
-                if (pid > 0) {
-                        (void) kill(pid, SIGKILL);
-                        (void) waitpid(pid, NULL, 0);
-                }
-                free(h);
-                return r;
-        }
-        l->n_helpers++;
-        return 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The shims that are children of this launcher, those of an earlier one that were found by their sockets, and helpers that end soon. */
+/* The shims that are children of this launcher, and those of an earlier one that were found by their sockets. */
 
 #include "launch/launcher.h"
 #include "launch/request.h"
 
-/* Starts a shim; the reply comes when it listens or has failed. Negative with *ret_problem (to free; may be NULL): nothing was started. */
-int session_launch(Launcher *l, const LaunchPlan *plan, Ticket ticket, char **ret_problem);
+/* Starts a shim, and a scope around what it starts when the plan has one; the reply comes when that is on its way or has failed. Takes the
+ * plan's scope. Negative with *ret_problem (to free; may be NULL): nothing was started. */
+int session_launch(Launcher *l, LaunchPlan *plan, Ticket ticket, char **ret_problem);
 
 /* A session of that id; where there is none and `socket` is a shim's, one found there (of this account, alive). -ENOENT. */
 int session_find(Launcher *l, const char *id, const char *socket, Session **ret);
@@ -19,5 +20,5 @@ int session_signal(const Session *s, int signal);
 void sessions_end(Launcher *l);
 void sessions_free(Launcher *l); /* forgets them: shims go on */
 
-/* Runs `work` in a child of this program's own and replies when it has ended: "ok" for 0, else the errno that it returned. */
-int helper_start(Launcher *l, Ticket ticket, int (*work)(int fd), int fd);
+/* Somebody has asked the user manager to stop a session's scope: errandd is told, once. */
+void session_stopping(Launcher *l, const char *unit);

@@ -9,9 +9,12 @@
 #include "basic/text.h"
 #include "launch/backend-bailey.h"
 #include "launch/children.h"
+#include "launch/helper.h"
+#include "launch/project.h"
 #include "launch/request.h"
 #include "launch/tree.h"
 #include "launch/usage.h"
+#include "launch/user-manager.h"
 
 /* A request being handled. */
 typedef struct Request {
@@ -28,11 +31,16 @@ void launcher_open_reply(JsonWriter *w, const char *type, Ticket ticket) {
 }
 
 void launcher_send(Launcher *l, JsonWriter *w) {
-        if (l->ending)
+        if (l->ending || l->fd < 0)
                 return;
         int r = message_send(l->fd, w, NULL, 0);
         if (r < 0)
                 log_warning_errno(r, "errandd does not take a message: %m");
+}
+
+void launcher_send_reply(Launcher *l, Ticket ticket, JsonWriter *w) {
+        if (ticket.connection == l->connection)
+                launcher_send(l, w);
 }
 
 void launcher_reply(Launcher *l, Ticket ticket, int error, const char *text) {
@@ -41,7 +49,7 @@ void launcher_reply(Launcher *l, Ticket ticket, int error, const char *text) {
         launcher_open_reply(&w, error < 0 ? "error" : "ok", ticket);
         if (error < 0)
                 json_add_string(&w, "text", text ?: strerror(-error));
-        launcher_send(l, &w);
+        launcher_send_reply(l, ticket, &w);
 }
 
 static void reply(const Request *q, int error, const char *text) {
@@ -96,8 +104,16 @@ static void handle_kill(Request *q) {
 }
 
 static void handle_adopt(Request *q) {
-        if (named_session(q))
-                reply(q, 0, NULL);
+        _cleanup_free_ char *problem = NULL;
+        const char *scope;
+        sd_bus *bus;
+
+        if (!named_session(q))
+                return;
+        /* To hear when others stop it. */
+        if (json_get_string(q->object, "scope", &scope) >= 0 && user_manager_connect(q->launcher->manager, &bus, &problem) < 0)
+                log_warning("A stop of %s by others will not be told: %s", scope, problem ?: "out of memory");
+        reply(q, 0, NULL);
 }
 
 static void handle_usage(Request *q) {
@@ -116,7 +132,7 @@ static void handle_usage(Request *q) {
         json_add_u64(&w, "memory", usage.memory_bytes);
         json_add_u64(&w, "pids", usage.processes);
         json_add_u64(&w, "cpu", usage.cpu_usec);
-        launcher_send(q->launcher, &w);
+        launcher_send_reply(q->launcher, q->ticket, &w);
 }
 
 static void handle_collect(Request *q) {
@@ -144,7 +160,24 @@ static void handle_probe(Request *q) {
 }
 
 static void handle_mkproject(Request *q) {
-        reply(q, -EOPNOTSUPP, "not in this mode: a project is a directory that is there, and errandd opens it");
+        _cleanup_close_ int root = message_take_fd(q->message, "root");
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *problem = NULL;
+        const char *name;
+        uint64_t owner;
+
+        if (json_get_string(q->object, "name", &name) < 0 || json_get_u64(q->object, "ownerUid", UINT32_MAX - 1, &owner) < 0 || root < 0) {
+                reply(q, -EINVAL, "a mkproject has \"name\", \"ownerUid\" and the descriptor \"root\"");
+                return;
+        }
+        int r = project_make(root, name, (uid_t) owner, &problem);
+        if (r < 0) {
+                reply(q, r, problem);
+                return;
+        }
+        launcher_open_reply(&w, "ok", q->ticket);
+        json_add_bool(&w, "made", r > 0);
+        launcher_send_reply(q->launcher, q->ticket, &w);
 }
 
 static const struct {
@@ -156,11 +189,11 @@ static const struct {
         {"launch", handle_launch, {}, true},
         {"stop", handle_stop, {"session", "shimSocket"}, false},
         {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
-        {"adopt", handle_adopt, {"session", "shimSocket"}, false},
+        {"adopt", handle_adopt, {"session", "shimSocket", "scope"}, false},
         {"usage", handle_usage, {"session", "shimSocket"}, false},
         {"collect", handle_collect, {"session"}, false},
         {"probe", handle_probe, {"backend"}, false},
-        {"mkproject", handle_mkproject, {}, true},
+        {"mkproject", handle_mkproject, {"name", "ownerUid"}, false},
 };
 
 static void dispatch(Request *q) {
@@ -184,6 +217,13 @@ static void dispatch(Request *q) {
         reply(q, -EINVAL, "not a request that is known here: launch, stop, kill, adopt, usage, collect, probe, mkproject");
 }
 
+/* ---- connections ---- */
+
+static void drop_connection(Launcher *l) {
+        l->io = sd_event_source_disable_unref(l->io);
+        l->fd = safe_close(l->fd);
+}
+
 static void end(Launcher *l) {
         l->ending = true;
         l->io = sd_event_source_disable_unref(l->io);
@@ -194,56 +234,137 @@ static int on_message(_unused_ sd_event_source *source, _unused_ int fd, _unused
         _cleanup_(message_freep) Message *m = NULL;
         _cleanup_free_ char *problem = NULL;
         Launcher *l = userdata;
+        Ticket ticket = {.connection = l->connection};
 
         int r = message_receive(l->fd, &m, &problem);
         if (r == -EAGAIN)
                 return 0;
         if (r >= 0) {
-                Request q = {.launcher = l, .message = m, .object = message_object(m)};
+                Request q = {.launcher = l, .message = m, .object = message_object(m), .ticket = ticket};
                 dispatch(&q);
                 return 0;
         }
         if (problem) {
                 /* errandd and launcher are of one version: this is a defect, and sessions need not end for it. */
                 log_error("A request is not understood: %s", problem);
-                launcher_reply(l, (Ticket){}, -EBADMSG, problem);
+                launcher_reply(l, ticket, -EBADMSG, problem);
                 return 0;
         }
         if (r != -ECONNRESET)
                 log_error_errno(r, "errandd cannot be heard: %m");
-        end(l);
+        if (l->listener >= 0)
+                drop_connection(l);
+        else
+                end(l);
         return 0;
 }
 
-static int set_up(Launcher *l) {
+static int take_connection(Launcher *l, int fd) {
+        int r = fd_nonblock(fd, true);
+        if (r >= 0)
+                r = sd_event_add_io(l->event, &l->io, fd, EPOLLIN, on_message, l);
+        if (r < 0)
+                return r;
+        l->fd = fd;
+        l->connection++;
+        return 0;
+}
+
+/* The newest is served: one that was started again may come before the end of the one before is seen. */
+static int on_listener(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        struct ucred peer = {};
+        socklen_t size = sizeof(peer);
+        Launcher *l = userdata;
+
+        _cleanup_close_ int accepted = accept4(l->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (accepted < 0)
+                return 0;
+        if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != l->errandd_uid) {
+                log_warning("A connection of uid %u was refused: only errandd, uid %u, may ask", peer.uid, l->errandd_uid);
+                return 0;
+        }
+        if (l->fd >= 0)
+                log_info("Another errandd has connected and is served in place of the one before");
+        drop_connection(l);
+        int r = take_connection(l, accepted);
+        if (r < 0)
+                log_error_errno(r, "errandd's connection cannot be watched: %m");
+        else
+                TAKE_FD(accepted);
+        return 0;
+}
+
+static void on_stopping(const char *unit, void *userdata) {
+        session_stopping(userdata, unit);
+}
+
+static int on_idle(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Launcher *l = userdata;
+
+        return sd_event_exit(l->event, 0);
+}
+
+/* After everything that happened: whether there is something left to do. What connects once this was decided waits for the next launcher. */
+static int on_post(_unused_ sd_event_source *source, void *userdata) {
+        Launcher *l = userdata;
+
+        if (l->fd >= 0 || l->sessions || l->n_helpers > 0)
+                l->idle = sd_event_source_disable_unref(l->idle);
+        else if (!l->idle) {
+                int r = sd_event_add_time_relative(l->event, &l->idle, CLOCK_MONOTONIC, l->idle_usec, 1, on_idle, l);
+                /* Whoever is waiting to be let in comes first. */
+                return r < 0 ? r : sd_event_source_set_priority(l->idle, SD_EVENT_PRIORITY_IDLE);
+        }
+        return 0;
+}
+
+static int listen_for_errandd(Launcher *l) {
+        int r = fd_nonblock(l->listener, true);
+        if (r >= 0)
+                r = sd_event_add_io(l->event, &l->listener_io, l->listener, EPOLLIN, on_listener, l);
+        if (r >= 0)
+                r = sd_event_add_post(l->event, NULL, on_post, l);
+        return r < 0 ? r : on_post(NULL, l); /* it may have been started before anybody came */
+}
+
+static int set_up(Launcher *l, int fd) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
         sigset_t set;
 
-        if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return -errno;
-        l->errandd_uid = peer.uid;
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
-        int r = fd_nonblock(l->fd, true);
+        int r = sd_event_new(&l->event);
         if (r >= 0)
-                r = sd_event_new(&l->event);
-        return r < 0 ? r : sd_event_add_io(l->event, &l->io, l->fd, EPOLLIN, on_message, l);
+                r = user_manager_new(l->event, on_stopping, l, &l->manager);
+        if (r < 0)
+                return r;
+        if (l->listener >= 0)
+                return listen_for_errandd(l);
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        l->errandd_uid = peer.uid;
+        return take_connection(l, fd);
 }
 
-int launcher_run(int fd, int shim, int bailey) {
-        Launcher l = {.fd = fd, .shim = shim, .bailey = bailey};
+int launcher_run(const LauncherOptions *o) {
+        Launcher l = {.listener = o->listening ? o->fd : -EBADF, .fd = -EBADF, .errandd_uid = o->errandd_uid, .idle_usec = o->idle_usec,
+                      .shim = o->shim, .bailey = o->bailey};
 
-        int r = set_up(&l);
+        int r = set_up(&l, o->fd);
         if (r >= 0)
                 r = sd_event_loop(l.event);
         if (r < 0)
                 log_error_errno(r, "The launcher failed: %m");
         sessions_free(&l);
-        sd_event_source_disable_unref(l.io);
+        user_manager_free(l.manager);
+        sd_event_source *sources[] = {l.listener_io, l.io, l.idle};
+        for (size_t i = 0; i < ELEMENTSOF(sources); i++)
+                sd_event_source_disable_unref(sources[i]);
         sd_event_unref(l.event);
+        safe_close(l.listener);
         safe_close(l.fd);
         safe_close(l.shim);
         safe_close(l.bailey);

@@ -13,3 +13,10 @@
 #define READY_USEC (10 * USEC_PER_SEC) /* a shim listens within milliseconds */
 #define PROBE_USEC (20 * USEC_PER_SEC) /* bailey runs /bin/true in two */
 #define LAST_WAIT_USEC (5 * USEC_PER_SEC) /* beyond the grace period, when errandd is gone and a shim does not go */
+#define IDLE_USEC (30 * USEC_PER_SEC) /* what starts within does not wait for a start of it */
+#define IDLE_MS_MAX (3600U * 1000U)
+#define SLICE_NAME_MAX 128U  /* systemd takes 255 */
+#define DESCRIPTION_MAX 256U /* one line of a table */
+#define SCOPE_USEC (10 * USEC_PER_SEC) /* a user manager makes one within 12 ms; it may be starting */
+#define MANAGER_USEC (2 * USEC_PER_SEC) /* until it says what it is */
+#define SCOPE_TRIES_MAX 4U   /* while one of an earlier run is going */

@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <getopt.h>
+#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "launch/launcher.h"
+#include "launch/limits.h"
 #include "launch/programs.h"
 
-#define ERRANDD_FD 3
+#define ERRANDD_FD SD_LISTEN_FDS_START
 
 static const char help[] =
-        "errand-launch [--shim-fd N] [--bailey-fd N]\n\n"
-        "Starts sessions for errandd, which talks to it over descriptor 3, a SOCK_SEQPACKET socket.\n\n"
+        "errand-launch [--errandd USER] [--idle-ms N] [--shim-fd N] [--bailey-fd N]\n\n"
+        "Starts sessions for errandd, which talks to it over descriptor 3, a SOCK_SEQPACKET socket. Where that listens, as socket\n"
+        "activation passes it, errandd connects; sessions go on when it leaves.\n\n"
+        "  --errandd USER               the account that may connect, by name or number; else this program's own\n"
+        "  --idle-ms N                  how long to stay without errandd and without a session: 30000\n"
         "  --shim-fd N, --bailey-fd N   the programs, open; else they are looked for in $ERRAND_LIBEXEC,\n"
         "                               beside this program, and where they are installed\n"
         "  --help, --version\n";
@@ -40,12 +46,61 @@ static int find_program(const char *name, const char *folder, int *fd) {
         return 0;
 }
 
-static bool is_seqpacket(int fd) {
-        int value;
-        socklen_t size = sizeof(value);
+static int read_user(const char *value, uid_t *ret) {
+        uint64_t number;
 
-        return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &size) == 0 && value == AF_UNIX &&
-               getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &size) == 0 && value == SOCK_SEQPACKET;
+        if (parse_u64(value, UINT32_MAX - 1, &number) >= 0) {
+                *ret = (uid_t) number;
+                return 0;
+        }
+        errno = 0;
+        const struct passwd *p = getpwnam(value);
+        if (!p) {
+                log_error("--errandd %s: there is no such account", value);
+                return -ESRCH;
+        }
+        *ret = p->pw_uid;
+        return 0;
+}
+
+static int read_option(LauncherOptions *o, int c) {
+        uint64_t number;
+
+        switch (c) {
+        case 's':
+                return read_program("--shim-fd", optarg, &o->shim);
+        case 'b':
+                return read_program("--bailey-fd", optarg, &o->bailey);
+        case 'e':
+                return read_user(optarg, &o->errandd_uid);
+        case 'i':
+                if (parse_u64(optarg, IDLE_MS_MAX, &number) < 0) {
+                        log_error("--idle-ms %s: wants a number of milliseconds, at most %u", optarg, IDLE_MS_MAX);
+                        return -EINVAL;
+                }
+                o->idle_usec = number * USEC_PER_MSEC;
+                return 0;
+        default:
+                return -EINVAL;
+        }
+}
+
+/* What errandd, or the service manager, has passed. Its variables end here. */
+static int read_socket(LauncherOptions *o) {
+        int n = sd_listen_fds(1);
+
+        if (n > 1) {
+                log_error("%d sockets were passed, where one is served: a socket unit of its own starts this program", n);
+                return -EINVAL;
+        }
+        o->fd = ERRANDD_FD;
+        o->listening = n == 1;
+        if (sd_is_socket(o->fd, AF_UNIX, SOCK_SEQPACKET, o->listening) <= 0 || fd_cloexec(o->fd, true) < 0) {
+                log_error(o->listening ? "the socket that was passed is not a SOCK_SEQPACKET socket that listens; see errand-launch.socket"
+                                       : "descriptor 3 is not a SOCK_SEQPACKET socket: errandd starts this program");
+                return -EINVAL;
+        }
+        return 0;
 }
 
 /* 0, 1, 2 are open from here on, so that no descriptor that is passed on gets one of their numbers. */
@@ -59,9 +114,11 @@ static int fill_standard_fds(void) {
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
                 {"shim-fd", required_argument, NULL, 's'}, {"bailey-fd", required_argument, NULL, 'b'},
+                {"errandd", required_argument, NULL, 'e'}, {"idle-ms", required_argument, NULL, 'i'},
                 {"help", no_argument, NULL, 'h'},          {"version", no_argument, NULL, 'v'},         {},
         };
-        int shim = -EBADF, bailey = -EBADF, c;
+        LauncherOptions o = {.fd = -EBADF, .errandd_uid = getuid(), .idle_usec = IDLE_USEC, .shim = -EBADF, .bailey = -EBADF};
+        int c;
 
         if (fill_standard_fds() < 0)
                 return EXIT_FAILURE;
@@ -73,20 +130,18 @@ int main(int argc, char *argv[]) {
                         fputs(c == 'h' ? help : "errand-launch " ERRAND_VERSION "\n", stdout);
                         return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
                 }
-                if ((c != 's' && c != 'b') || read_program(c == 's' ? "--shim-fd" : "--bailey-fd", optarg, c == 's' ? &shim : &bailey) < 0)
+                if (read_option(&o, c) < 0)
                         return 2;
         }
         if (optind < argc) {
                 log_error("unexpected argument: %s; see --help", argv[optind]);
                 return 2;
         }
-        if (!is_seqpacket(ERRANDD_FD) || fd_cloexec(ERRANDD_FD, true) < 0) {
-                log_error("descriptor 3 is not a SOCK_SEQPACKET socket: errandd starts this program");
+        if (read_socket(&o) < 0)
                 return 2;
-        }
-        if (find_program("errand-shim", "shim", &shim) < 0 || find_program("bailey", "bailey", &bailey) < 0)
+        if (find_program("errand-shim", "shim", &o.shim) < 0 || find_program("bailey", "bailey", &o.bailey) < 0)
                 return EXIT_FAILURE;
         /* A terminal's signals are not for sessions. */
         (void) setsid();
-        return launcher_run(ERRANDD_FD, shim, bailey) < 0 ? EXIT_FAILURE : 0;
+        return launcher_run(&o) < 0 ? EXIT_FAILURE : 0;
 }

@@ -64,6 +64,7 @@ LaunchPlan *launch_plan_free(LaunchPlan *p) {
         free(p->socket);
         free(p->broker_socket);
         free(p->listen);
+        scope_plan_free(p->scope);
         strv_free(p->command);
         strv_free(p->accept_gaps);
         return mfree(p);
@@ -150,9 +151,18 @@ static int read_broker(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         return p->listen ? 0 : -ENOMEM;
 }
 
+static int read_scope(JsonObject *o, LaunchPlan *p, char **ret_problem) {
+        JsonObject *scope;
+
+        int r = json_get_object(o, "scope", &scope);
+        if (r == -ENOENT)
+                return 0;
+        return r < 0 ? problem(ret_problem, "\"scope\" is not an object") : scope_plan_parse(scope, p->session, &p->scope, ret_problem);
+}
+
 static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         static const char *const known[] = {"session", "backend", "command", "interactive", "rows", "columns", "home", "brokerSocket",
-                                            "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", "fileMax", NULL};
+                                            "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", "fileMax", "scope", NULL};
         uint64_t rows = 0, columns = 0, grace = 0;
         const char *unknown;
 
@@ -181,6 +191,8 @@ static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
                 r = read_path(o, "shimSocket", false, &p->socket, ret_problem);
         if (r >= 0)
                 r = read_number(o, "fileMax", INT64_MAX, true, &p->file_max, ret_problem);
+        if (r >= 0)
+                r = read_scope(o, p, ret_problem);
         p->rows = (uint16_t) rows;
         p->columns = (uint16_t) columns;
         p->grace_ms = (uint32_t) grace;

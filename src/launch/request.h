@@ -3,6 +3,7 @@
 
 /* A "launch" request, read strictly into a plan: what is not understood whole is refused whole. */
 
+#include "launch/scope-plan.h"
 #include "shared/message.h"
 #include "shared/session-id.h"
 
@@ -35,6 +36,7 @@ typedef struct LaunchPlan {
         char **accept_gaps;
         uint32_t grace_ms;
         uint64_t file_max;        /* bytes of one file that the payload writes; 0: not limited */
+        ScopePlan *scope;         /* NULL: none is made */
         int fds[_LAUNCH_FD_MAX];  /* -EBADF where there is none */
 } LaunchPlan;
 

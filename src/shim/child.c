@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/mman.h>
@@ -15,6 +16,7 @@
 #include "basic/text.h"
 #include "shim/child.h"
 
+#define CGROUP_VARIABLE "BAILEY_CGROUP_ROOT="
 #define ENVIRONMENT_BYTES_MAX (1024U * 1024U) /* as bailey has it */
 
 /* All that is needed between fork and exec, made before. */
@@ -27,9 +29,13 @@ typedef struct Start {
         pid_t parent;
         struct rlimit core;
         rlim_t file_max; /* 0: as it is */
+        int gate, gate_end;  /* -EBADF: nothing to wait for */
+        char **cgroup_place; /* in the environment */
+        char cgroup[sizeof(CGROUP_VARIABLE) + PATH_MAX];
 } Start;
 
 void child_done(Child *c) {
+        c->gate = safe_close(c->gate);
         c->report = safe_close(c->report);
         c->console = safe_close(c->console);
         c->log = safe_close(c->log);
@@ -127,14 +133,34 @@ static int build_environment(int fd, char ***ret) {
         return 0;
 }
 
+/* In the child. What comes through the gate is the directory of its group, or nothing, ended by a NUL, in one piece. */
+static bool pass_gate(Start *s) {
+        char *value = s->cgroup + STRLEN(CGROUP_VARIABLE);
+        ssize_t n;
+
+        if (s->gate < 0)
+                return true;
+        /* So that the shim's end is the end of this, also where it is not its parent's death that tells. */
+        (void) close(s->gate_end);
+        while ((n = read(s->gate, value, PATH_MAX)) < 0 && errno == EINTR)
+                ;
+        if (n <= 0 || value[n - 1] != 0)
+                return false;
+        if (*value)
+                *s->cgroup_place = s->cgroup;
+        return true;
+}
+
 /* In the child: only system calls. */
-_noreturn_ static void execute(const Start *s) {
+_noreturn_ static void execute(Start *s) {
         static const char failed[] = "bailey: it cannot be executed\n";
         const struct sigaction action = {.sa_handler = SIG_DFL};
         sigset_t none;
 
         /* The shim's death is bailey's, and bailey's is the sandbox's. It may have come before this was asked for. */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != s->parent)
+                _exit(EXIT_FAILURE);
+        if (!pass_gate(s))
                 _exit(EXIT_FAILURE);
         for (int i = 1; i < NSIG; i++)
                 if (i != SIGKILL && i != SIGSTOP)
@@ -183,6 +209,19 @@ static int make_pipe(bool wanted, int *ret_ours, int *ret_theirs) {
         return fd_nonblock(pair[0], true);
 }
 
+/* The other way round: it is the child that reads. */
+static int make_gate(bool wanted, int *ret_ours, int *ret_theirs) {
+        int pair[2];
+
+        if (!wanted)
+                return 0;
+        if (pipe2(pair, O_CLOEXEC) < 0)
+                return -errno;
+        *ret_ours = pair[1];
+        *ret_theirs = pair[0];
+        return 0;
+}
+
 static void close_given(ShimOptions *o) {
         static const ShimFd given[] = {SHIM_FD_BAILEY, SHIM_FD_PROJECT, SHIM_FD_POLICY, SHIM_FD_ENVIRONMENT, SHIM_FD_TOKEN,
                                        SHIM_FD_STDIN, SHIM_FD_STDOUT, SHIM_FD_STDERR};
@@ -191,9 +230,21 @@ static void close_given(ShimOptions *o) {
                 o->fds[given[i]] = safe_close(o->fds[given[i]]);
 }
 
+/* A place for the variable that is known only when the child is let go. */
+static int reserve_cgroup(Start *s, char ***environment) {
+        int r = strv_extend(environment, CGROUP_VARIABLE);
+        if (r < 0)
+                return r;
+        s->cgroup_place = *environment + strv_length(*environment) - 1;
+        free(*s->cgroup_place);
+        *s->cgroup_place = NULL;
+        memcpy(s->cgroup, CGROUP_VARIABLE, STRLEN(CGROUP_VARIABLE));
+        return 0;
+}
+
 static int start(ShimOptions *o, Child *c, const char **ret_what) {
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY);
-        _cleanup_close_ int report = -EBADF, console = -EBADF, log = -EBADF, output = -EBADF, error = -EBADF;
+        _cleanup_close_ int report = -EBADF, console = -EBADF, log = -EBADF, output = -EBADF, error = -EBADF, gate = -EBADF;
         _cleanup_strv_free_ char **argv = NULL, **environment = NULL;
         bool files = !o->interactive;
         int r;
@@ -210,11 +261,13 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
                 r = make_pipe(files && o->fds[SHIM_FD_STDOUT] < 0, &c->output, &output);
         if (r >= 0)
                 r = make_pipe(files && o->fds[SHIM_FD_STDERR] < 0, &c->error, &error);
+        if (r >= 0)
+                r = make_gate(o->scope, &c->gate, &gate);
         if (r < 0)
                 return r;
 
         Start s = {.bailey = o->fds[SHIM_FD_BAILEY], .project = o->fds[SHIM_FD_PROJECT], .parent = getpid(),
-                   .file_max = (rlim_t) o->file_max};
+                   .file_max = (rlim_t) o->file_max, .gate = gate, .gate_end = c->gate};
         if (getrlimit(RLIMIT_CORE, &s.core) < 0)
                 return -errno;
         s.core.rlim_cur = MIN((rlim_t) o->core_limit, s.core.rlim_max);
@@ -227,6 +280,8 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         argv = s.argv;
         if (r >= 0)
                 r = build_environment(o->fds[SHIM_FD_ENVIRONMENT], &environment);
+        if (r >= 0 && o->scope)
+                r = reserve_cgroup(&s, &environment);
         if (r < 0)
                 return r;
         s.environment = environment;
@@ -242,7 +297,7 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
 }
 
 int child_start(ShimOptions *o, Child *ret, const char **ret_what) {
-        Child c = {.report = -EBADF, .console = -EBADF, .log = -EBADF, .output = -EBADF, .error = -EBADF};
+        Child c = CHILD_NONE;
 
         int r = start(o, &c, ret_what);
         close_given(o);
@@ -252,4 +307,15 @@ int child_start(ShimOptions *o, Child *ret, const char **ret_what) {
         }
         *ret = c;
         return 0;
+}
+
+int child_release(Child *c, const char *cgroup) {
+        size_t size = strlen(cgroup ?: "") + 1;
+
+        if (size > PATH_MAX) /* which a pipe takes in one piece */
+                return -ENAMETOOLONG;
+        ssize_t n = write(c->gate, cgroup ?: "", size);
+        int r = n < 0 ? -errno : (size_t) n < size ? -EIO : 0;
+        c->gate = safe_close(c->gate);
+        return r;
 }

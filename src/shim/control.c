@@ -305,7 +305,7 @@ static int listen_at(Control *c, const char *path) {
         c->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (c->fd < 0)
                 return -errno;
-        mode_t mask = umask(0177);
+        mode_t mask = umask(c->uid == getuid() || c->uid == 0 ? 0177 : 0117);
         r = bind(c->fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
         (void) umask(mask);
         struct stat st;

@@ -11,7 +11,8 @@ typedef struct Shim Shim;
 typedef struct Control Control;
 
 /* Listens at `path`, replacing a socket that was left there; a path that sun_path cannot hold is reached over its directory. `uid` is the
- * account that may ask, beside root. Logs what is wrong. */
+ * account that may ask, beside root. Where that is another account, it comes by the group of the directory, which is setgid then and its own:
+ * mode 0660, else 0600. Logs what is wrong. */
 int control_new(Shim *s, const char *path, uid_t uid, Control **ret);
 Control *control_free(Control *c); /* removes the socket */
 DEFINE_CLEANUP(Control *, control_free);

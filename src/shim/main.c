@@ -13,6 +13,7 @@ static const char help[] =
         "  --broker-socket PATH --listen 127.0.0.1:PORT              the only way out\n"
         "  --strict --accept-gap NAME                                as for bailey\n"
         "  --grace-ms N                                              between SIGTERM and SIGKILL\n"
+        "  --scope UNIT                                              what is made around bailey before it runs\n"
         "  --file-max N                                              bytes of one file that the payload writes\n"
         "  --fd NAME=N                                               what it is given\n"
         "  --help, --version\n";

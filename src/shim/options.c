@@ -61,6 +61,9 @@ static int read_option(ShimOptions *o, int c, const char *name) {
         case 'l':
                 o->listen = optarg;
                 break;
+        case 'S':
+                o->scope = optarg;
+                break;
         case 'u':
                 r = read_number(name, optarg, UINT32_MAX - 1, &o->errandd_uid);
                 break;
@@ -130,6 +133,7 @@ int shim_options_parse(int argc, char **argv, ShimOptions *ret) {
                 {"interactive", no_argument, NULL, 'i'},         {"strict", no_argument, NULL, 't'},
                 {"rows", required_argument, NULL, 'r'},          {"columns", required_argument, NULL, 'c'},
                 {"accept-gap", required_argument, NULL, 'a'},    {"grace-ms", required_argument, NULL, 'g'},
+                {"scope", required_argument, NULL, 'S'},
                 {"file-max", required_argument, NULL, 'm'},      {"fd", required_argument, NULL, 'f'},
                 {"help", no_argument, NULL, 'H'},                {"version", no_argument, NULL, 'V'},  {},
         };

@@ -7,7 +7,7 @@
 #include "basic/macro.h"
 
 typedef enum ShimFd {
-        SHIM_FD_LAUNCHER,    /* SOCK_SEQPACKET: told once that the shim listens, or why not */
+        SHIM_FD_LAUNCHER,    /* SOCK_SEQPACKET: told once that the session is on its way, or why not; with a scope asked before that */
         SHIM_FD_BAILEY,      /* the program */
         SHIM_FD_PROJECT,     /* directory */
         SHIM_FD_POLICY,
@@ -28,6 +28,7 @@ typedef enum ShimFd {
 typedef struct ShimOptions {
         const char *session, *socket, *home;
         const char *broker_socket, *listen; /* both or none */
+        const char *scope; /* the unit that is made around bailey before it runs; NULL: none */
         uint64_t errandd_uid;
         bool interactive, strict;
         uint16_t rows, columns;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order of a session's end. bailey is gone (SIGCHLD); whatever is left of its sandbox is ended by the descriptor of its first process,
+/* The order of a session's beginning, where it gets a scope of its own: bailey's process is forked and waits; the launcher is told which it
+ * is, has the scope made around it, and says so; the shim looks whether the process is in it, and lets it go. Whatever else happens, the
+ * process ends before it has become bailey.
+ *
+ * The order of a session's end. bailey is gone (SIGCHLD); whatever is left of its sandbox is ended by the descriptor of its first process,
  * and that is awaited; then bailey's messages, the terminal or the pipes are read to their ends, so that the transcript is whole; then the
  * last line of the events is written and synced; then clients get what they have not been sent; then the shim goes. */
 
@@ -33,6 +37,11 @@ static int signal_pid1(const Shim *s, int signal) {
         return pidfd_send_signal(s->pid1_fd, signal, NULL, 0) < 0 ? -errno : 0;
 }
 
+/* All of the session's processes, by what names them best. bailey itself is left to say how it went. */
+static int kill_payload(const Shim *s) {
+        return group_kill(s->group, "payload") >= 0 ? 0 : signal_pid1(s, SIGKILL);
+}
+
 /* ---- the end ---- */
 
 static int exit_now(Shim *s) {
@@ -52,15 +61,38 @@ static int on_post(_unused_ sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* Whether it is the kernel that ended what the end of the session was. */
+static bool out_of_memory(Shim *s) {
+        const ExitStatus *e = &s->exit;
+
+        if (s->killed || group_oom_kills(s->group) == 0)
+                return false;
+        if (!s->has_closing)
+                return s->child_code != CLD_EXITED && s->child_status == SIGKILL;
+        return e->reason == EXIT_REASON_KILLED || (e->reason == EXIT_REASON_SIGNAL && e->status == 128 + SIGKILL);
+}
+
 /* What bailey's closing line does not say, or bailey itself could not. */
 static void settle_exit(Shim *s) {
         ExitStatus *e = &s->exit;
         char *text = NULL;
         int n = 0;
 
-        if (s->has_closing && e->reason != EXIT_REASON_KILLED)
+        if (s->refused) {
+                e->reason = EXIT_REASON_SETUP;
+                e->status = 125;
+                n = asprintf(&text, "%s", s->refused);
+        } else if (out_of_memory(s)) {
+                e->reason = EXIT_REASON_KILLED;
+                e->status = 128 + SIGKILL;
+                n = asprintf(&text, "out of memory: it used as much as it may, and the kernel ended it");
+        } else if (s->has_closing && e->reason != EXIT_REASON_KILLED)
                 return;
-        if (!s->has_closing && s->child_code != CLD_EXITED) {
+        else if (!s->has_closing && s->stopping && !s->killed && s->state == SHIM_STARTING && s->child_code != CLD_EXITED) {
+                e->reason = EXIT_REASON_KILLED;
+                e->status = 128 + SIGTERM;
+                n = asprintf(&text, "it was stopped before it ran");
+        } else if (!s->has_closing && s->child_code != CLD_EXITED) {
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128U + (unsigned) s->child_status;
                 n = asprintf(&text, "its supervisor was ended by signal %d", s->child_status);
@@ -82,10 +114,15 @@ static void settle_exit(Shim *s) {
         e->text = n < 0 ? NULL : text;
 }
 
+static void tell_launcher(Shim *s, const char *type, const char *text);
+
 static void end(Shim *s) {
         if (s->state == SHIM_EXITED)
                 return;
+        if (group_oom_kills(s->group) > 0)
+                events_log(s->events, "its memory was used up: the kernel ended some of its processes");
         settle_exit(s);
+        tell_launcher(s, "error", s->exit.text);
         if (s->n_log_lines > LOG_LINES_MAX)
                 events_log(s->events, "more of bailey's messages were left out");
         for (size_t i = 0; i < ELEMENTSOF(s->outputs); i++)
@@ -163,6 +200,7 @@ static int on_child(_unused_ sd_event_source *source, const siginfo_t *info, voi
         s->grace = sd_event_source_disable_unref(s->grace);
         /* It ends with bailey anyway; this is for the case that it cannot. */
         (void) signal_pid1(s, SIGKILL);
+        (void) group_kill(s->group, ".");
         if (s->terminal)
                 terminal_finish(s->terminal);
         shim_check_end(s);
@@ -188,7 +226,7 @@ int shim_signal(Shim *s, int signal) {
         if (s->child_ended)
                 return -ESRCH;
         if (signal == SIGKILL && s->pid1_fd >= 0)
-                return signal_pid1(s, SIGKILL);
+                return kill_payload(s);
         return kill(s->child.pid, signal) < 0 ? -errno : 0;
 }
 
@@ -196,7 +234,7 @@ static int on_grace(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
         Shim *s = userdata;
 
         s->killed = true;
-        if (signal_pid1(s, SIGKILL) < 0)
+        if (kill_payload(s) < 0)
                 (void) kill(s->child.pid, SIGKILL);
         (void) kill(s->child.pid, SIGCONT);
         return 0;
@@ -208,6 +246,10 @@ int shim_stop(Shim *s, usec_t grace_usec) {
 
         if (s->child_ended)
                 return 0;
+        if (s->child.gate >= 0) { /* it has done nothing yet that it would have to put in order */
+                s->stopping = true;
+                return kill(s->child.pid, SIGKILL) < 0 ? -errno : 0;
+        }
         if (!s->stopping) {
                 /* One that was stopped by job control has to run to hear of it. */
                 if (kill(s->child.pid, SIGTERM) < 0 || kill(s->child.pid, SIGCONT) < 0)
@@ -323,12 +365,77 @@ static void tell_launcher(Shim *s, const char *type, const char *text) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         int *fd = &s->options->fds[SHIM_FD_LAUNCHER];
 
+        if (*fd < 0)
+                return;
         message_open(&w, type);
         if (text)
                 json_add_string(&w, "text", text);
         /* It may be gone, which does not matter here. */
         (void) message_send(*fd, &w, NULL, 0);
+        s->launcher_io = sd_event_source_disable_unref(s->launcher_io);
         *fd = safe_close(*fd);
+}
+
+/* ---- the scope ---- */
+
+static void refuse(Shim *s, const char *text) {
+        log_error("The session %s does not run: %s", s->options->session, text);
+        s->refused = strdup(text);
+        s->child.gate = safe_close(s->child.gate);
+        (void) kill(s->child.pid, SIGKILL);
+}
+
+static void let_go(Shim *s) {
+        _cleanup_free_ char *directory = NULL;
+
+        int r = group_new(s->event, s->child.pid, s->options->scope, &s->group, &directory);
+        if (r < 0) {
+                refuse(s, r == -EXDEV ? "its first process is not in the scope that was made for it" : "its scope is not found");
+                return;
+        }
+        r = child_release(&s->child, directory);
+        if (r < 0)
+                refuse(s, "its first process ended before the scope was made");
+        else
+                tell_launcher(s, "ready", NULL);
+}
+
+static int on_launcher(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+        _cleanup_(message_freep) Message *m = NULL;
+        const char *text;
+        Shim *s = userdata;
+
+        int r = message_receive(s->options->fds[SHIM_FD_LAUNCHER], &m, NULL);
+        if (r == -EAGAIN)
+                return 0;
+        s->launcher_io = sd_event_source_disable_unref(s->launcher_io);
+        if (s->child_ended || s->stopping)
+                return 0;
+        if (r >= 0 && streq(message_type(m), "release"))
+                let_go(s);
+        else if (r >= 0 && streq(message_type(m), "abort") && json_get_string(message_object(m), "text", &text) >= 0)
+                refuse(s, text);
+        else
+                refuse(s, "errand-launch went before the session's scope was made");
+        return 0;
+}
+
+static int ask_for_scope(Shim *s) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        int fd = s->options->fds[SHIM_FD_LAUNCHER];
+
+        _cleanup_close_ int pidfd = pidfd_open(s->child.pid, 0);
+        int r = pidfd < 0 ? -errno : fd_nonblock(fd, true);
+        if (r >= 0)
+                r = sd_event_add_io(s->event, &s->launcher_io, fd, EPOLLIN, on_launcher, s);
+        if (r < 0)
+                return r;
+        message_open(&w, "waiting");
+        json_add_u64(&w, "pid", (uint64_t) s->child.pid);
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "pidfd");
+        json_close_array(&w);
+        return message_send(fd, &w, &pidfd, 1);
 }
 
 static int fail(Shim *s, int error, const char *what) {
@@ -344,7 +451,7 @@ static int fail(Shim *s, int error, const char *what) {
 static void done(Shim *s) {
         control_free(s->control);
         terminal_free(s->terminal);
-        sd_event_source *sources[] = {s->child_event, s->report_io, s->console_io, s->log_io, s->pid1_io, s->grace, s->drain, s->linger};
+        sd_event_source *sources[] = {s->launcher_io, s->child_event, s->report_io, s->console_io, s->log_io, s->pid1_io, s->grace, s->drain, s->linger};
         for (size_t i = 0; i < ELEMENTSOF(sources); i++)
                 sd_event_source_disable_unref(sources[i]);
         for (size_t i = 0; i < ELEMENTSOF(s->outputs); i++) {
@@ -353,6 +460,8 @@ static void done(Shim *s) {
                 transcript_stream_free(s->outputs[i].stream);
         }
         child_done(&s->child);
+        group_free(s->group);
+        free(s->refused);
         safe_close(s->pid1_fd);
         transcript_stream_free(s->terminal_stream);
         transcript_free(s->transcript);
@@ -376,7 +485,7 @@ int shim_run(ShimOptions *options) {
         if (!s)
                 return log_oom();
         s->options = options;
-        s->child = (Child){.report = -EBADF, .console = -EBADF, .log = -EBADF, .output = -EBADF, .error = -EBADF};
+        s->child = (Child) CHILD_NONE;
         s->pid1_fd = s->outputs[0].fd = s->outputs[1].fd = -EBADF;
 
         int r = prepare(s, &what);
@@ -387,12 +496,17 @@ int shim_run(ShimOptions *options) {
         if (r < 0)
                 return fail(s, r, what);
         r = start(s, &what);
+        if (r >= 0 && options->scope) {
+                what = "its scope";
+                r = ask_for_scope(s);
+        }
         if (r < 0) {
                 if (s->child.pid > 0)
                         (void) kill(s->child.pid, SIGKILL);
                 return fail(s, r, what);
         }
-        tell_launcher(s, "ready", NULL);
+        if (!options->scope)
+                tell_launcher(s, "ready", NULL);
         r = sd_event_loop(s->event);
         return r < 0 ? log_error_errno(r, "The session %s is no longer watched: %m", options->session) : s->lost ? -EIO : 0;
 }

@@ -9,6 +9,7 @@
 #include "shim/child.h"
 #include "shim/control.h"
 #include "shim/events.h"
+#include "shim/group.h"
 #include "shim/limits.h"
 #include "shim/options.h"
 #include "shim/terminal.h"
@@ -44,6 +45,10 @@ struct Shim {
         TranscriptStream *terminal_stream;
         bool terminal_ended;
         Output outputs[2];
+
+        sd_event_source *launcher_io; /* while the session's scope is being made */
+        char *refused;                /* why nothing ran: it was not made */
+        Group *group;                 /* NULL: none */
 
         Child child;
         sd_event_source *child_event, *report_io, *console_io, *log_io;

@@ -3,9 +3,12 @@
 
 import json
 import os
+import pwd
+import socket
 
+import errand_spool
 import errand_world
-from errand_broker import F_SEALS_ALL, Broker, Channel, Provider, sealed_memfd
+from errand_broker import BROKER_UID, F_SEALS_ALL, Broker, Channel, Provider, sealed_memfd
 from errand_test import case, run
 from errand_upstream import Upstream
 
@@ -203,14 +206,151 @@ def close(t):
     t.check(reply is None or reply["type"] == "error", lambda: f"a grant after the close was answered with {reply}")
 
 
-@case("stats: the numbers are there and are of this session")
+@case("stats: what a supervisor that comes back needs to know of the session is there")
 def stats(t):
-    broker = Broker(t).start(allow=["api.example.com"])
+    broker = Broker(t)
+    before = {"session": None, "configured": False, "handedOver": False, "listening": False, "port": 0, "closed": False, "refused": 0}
+
+    def check(what, **changes):
+        before.update(changes)
+        reply = broker.control.request("stats")
+        t.equal({k: reply.get(k) for k in before}, before, what)
+        return reply
+    broker.connect_control()
+    check("before setup")
+    broker.setup(allow=["api.example.com"])
+    check("after setup", session="s1", configured=True)
+    broker.hand_over()
     idle = broker.connect()
-    reply = broker.control.request("stats")
-    t.equal(reply["type"], "stats", "type of the reply")
-    t.check(any(isinstance(v, int) for k, v in reply.items() if k not in ("v", "serial")), lambda: f"there is no number in {reply}")
-    idle.close()
+    idle.send("GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
+    idle.answer()
+    reply = check("after the hand-over", handedOver=True, listening=True, port=broker.port)
+    t.equal((reply["connections"], reply["accepted"], reply["turnedAway"]), (1, 1, 1), "connections")
+    for _ in range(3):
+        broker.open_tunnel("denied.example:443")
+    check("after three refusals", refused=3)
+    broker.control.request("close")
+    check("after the close", closed=True, listening=False)
+
+
+@case("control: a supervisor that comes in place of an older one gets it, and what the older one had asked for is done")
+def replaced(t):
+    broker = Broker(t).start(allow=[])
+    older = broker.control
+    # Asked for, and not read: the sender dies before the answers, or the newer one connects before they were even looked at.
+    for i in range(20):
+        older.send({"v": 1, "type": "grant", "serial": 100 + i, "id": f"g{i}", "host": f"h{i}.test", "duration": "always"})
+    newer = Channel(broker.control_path)
+    t.equal(newer.request("stats")["grants"], 20, "grants that the newer one finds")
+    replies = []
+    while (reply := older.receive()) is not None:
+        replies.append(reply["type"])
+    t.equal(replies, ["ok"] * 20 + ["error"], "what the older one got")
+    newest = Channel(broker.control_path)
+    newer.close()  # it is served on, though the one before goes after it came
+    t.equal(newest.request("stats")["grants"], 20, "grants that the newest one finds")
+    newest.close()
+    older.close()
+    broker.connect_control()
+    t.equal(broker.control.request("close")["type"], "ok", "reply")
+
+
+@case("control: a close whose sender dies at once is done all the same")
+def dying_close(t):
+    broker = Broker(t).start(allow=[])
+    broker.control.send({"v": 1, "type": "close", "serial": 7})
+    broker.control.close()
+    broker.connect_control()
+    t.equal(broker.control.request("stats")["closed"], True, "closed")
+
+
+@case("S129 control: what happens while no supervisor is there is told to the next one, once")
+def told_later(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t).start(allow=[])
+    broker.grant("api.example.com", "always", "g1")
+    broker.control.close()
+    for i in range(5):
+        for _ in range(i + 1):
+            t.equal(broker.open_tunnel(f"h{i}.test:443")[1].status, 403, "status")
+    for _ in range(2):
+        t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status")
+    broker.connect_control().request("stats")
+    broker.control.request("stats")  # what was told after the first reply has come by then
+    events = broker.control.events
+    t.equal([(e["host"], e["port"], e["count"], e["total"]) for e in events if e["type"] == "refused"],
+            [("h4.test", 443, 5, 15), ("h3.test", 443, 4, 15), ("h2.test", 443, 3, 15)], "hosts that were told")
+    t.equal([(e["count"], e["hosts"], e["total"]) for e in events if e["type"] == "denied-summary"], [(3, 2, 15)], "the rest")
+    t.equal([(e["id"], e["host"]) for e in events if e["type"] == "grant-used"], [("g1", "api.example.com")], "uses of grants")
+    broker.control.close()
+    broker.connect_control().request("stats")
+    t.equal(broker.control.request("stats")["refused"], 15, "refusals in all")
+    t.equal(broker.control.events, [], "what a third one is told again")
+
+
+@case("S129 C163 control: a grant for once that was used with nobody there is in the spool, and told nowhere else")
+def once_later(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t).start(allow=[])
+    broker.grant("api.example.com", "once", "g1")
+    broker.control.close()
+    t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status")
+    broker.connect_control().request("stats")
+    t.equal(broker.control.request("stats")["grants"], 0, "grants")
+    t.equal(broker.control.events, [], "events")
+    t.equal([record["grant"] for _, record in errand_spool.read(broker.spool())], ["g1"], "grants that the spool names")
+
+
+def connect_as(t, uid, path):
+    """Whether that account's connection is served."""
+    ours, theirs = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setresuid(uid, uid, uid)
+            channel = Channel(path)
+            reply = channel.request("stats")
+            theirs.send(b"y" if reply and reply["type"] == "stats" else b"n")
+        except (ConnectionError, BrokenPipeError):
+            theirs.send(b"n")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    answer = ours.recv(1)
+    ours.close()
+    theirs.close()
+    return answer == b"y"
+
+
+@case("control: --control-user names the account that is served beside root, by name or number; others are not, and replace nobody")
+def control_user(t):
+    if os.getuid() != 0:
+        broker = Broker(t, arguments=["--control-user", pwd.getpwuid(os.getuid()).pw_name])
+        broker.connect_control()
+        t.equal(broker.control.request("stats")["type"], "stats", "reply")
+        t.note("only root can be another account")
+        return
+    nobody = pwd.getpwnam("nobody").pw_uid
+    for arguments in (["--control-user", "nobody"], ["--control-user", str(nobody)], ["--control-uid", str(nobody)]):
+        broker = Broker(t, arguments=arguments)
+        os.chmod(broker.directory, 0o755)
+        broker.connect_control()  # root's
+        t.check(not connect_as(t, 54321, broker.control_path), "a stranger was served")
+        t.equal(broker.control.request("stats")["type"], "stats", "what root gets after a stranger tried")
+        t.check(not connect_as(t, BROKER_UID, broker.control_path), "the broker's own account was served")
+        t.check(connect_as(t, nobody, broker.control_path), "the account was not served")
+        broker.wait_log("refused a connection of uid 54321")
+
+
+@case("control: an account that does not exist is refused before anything is served")
+def unknown_user(t):
+    for arguments, part in ((["--control-user", "no-such-account"], "names no account of this host: no-such-account"),
+                            (["--control-user", ""], "names no account"), (["--control-uid", "nobody"], "is not a user id: nobody"),
+                            (["--control-uid", "4294967295"], "is not a user id"), (["surplus"], "unexpected argument: surplus")):
+        broker = Broker(t, arguments=arguments)
+        broker.killed = True  # its end is not one that stop() should wonder about
+        broker.wait_log(part)
+        t.equal(broker.process.wait(), 2, f"exit status with {arguments}")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,9 @@ def no_descriptor(t):
     client.close()
     broker.wait_log("ended after")
     resource.prlimit(broker.process.pid, resource.RLIMIT_NOFILE, most)
-    t.contains(waiting.receive()["text"], "another supervisor", "the answer that came at last")
+    t.contains(broker.control.receive()["text"], "another supervisor", "what the older supervisor is told at last")
+    t.equal(waiting.request("stats")["type"], "stats", "what the newer one gets")
+    waiting.close()
 
 
 @case("C157 limits: a session that has its listener linger does not stop the loop at close(2)")

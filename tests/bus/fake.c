@@ -310,3 +310,10 @@ int session_read_transcript(_unused_ Session *s, uint64_t offset, size_t max, ch
         *ret_next = offset + max;
         return 0;
 }
+
+bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
+        if (!m->project || !streq(m->project, project))
+                return false;
+        *ret = m->project_owner;
+        return true;
+}

@@ -34,6 +34,8 @@ struct Manager {
         SessionOptions seen; /* of CreateSession, texts duplicated where tests look */
         char *seen_command, *seen_allow, *seen_env;
         Fault fail; /* what the next act fails with */
+        const char *project; /* one that has an owner */
+        uid_t project_owner;
 };
 
 Manager *fake_manager(sd_event *event);

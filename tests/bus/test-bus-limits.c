@@ -157,8 +157,8 @@ static int refuse_none(sd_bus_message *m, void *userdata, _unused_ sd_bus_error 
 static uint64_t most_queued(void) {
         uint64_t most = 0, n;
 
-        for (BusLink *l = w.bus->links; l; l = l->next) {
-                CHECK(sd_bus_get_n_queued_write(l->connection, &n) >= 0);
+        for (BusConnection *c = w.bus->connections; c; c = c->next) {
+                CHECK(sd_bus_get_n_queued_write(c->bus, &n) >= 0);
                 most = MAX(most, n);
         }
         return most;
@@ -202,18 +202,18 @@ static void test_stuck(void) {
         for (unsigned i = 0; i < 10000; i++)
                 CHECK(sd_bus_call_method_async(client, NULL, NULL, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListThreads", refuse_none, &answers,
                                                NULL) >= 0);
-        for (unsigned i = 0; i < 10000 && !w.bus->links->throttle; i++) { /* sends and never reads */
+        for (unsigned i = 0; i < 10000 && !w.bus->connections->throttle; i++) { /* sends and never reads */
                 uint64_t queued;
 
                 CHECK(sd_bus_get_n_queued_write(client, &queued) >= 0);
                 CHECK(sd_bus_detach_event(client) >= 0);
                 world_settle(&w);
-                if (w.bus->links->throttle)
+                if (w.bus->connections->throttle)
                         break;
                 CHECK(sd_bus_attach_event(client, w.event, 0) >= 0);
                 CHECK(sd_event_run(w.event, 0) >= 0);
         }
-        CHECK(w.bus->links->throttle);
+        CHECK(w.bus->connections->throttle);
         CHECK_INT(sd_event_run(w.event, 0), 0); /* nothing to do */
         sd_bus_close(client);
         wait_connections(0);

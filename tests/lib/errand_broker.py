@@ -107,7 +107,7 @@ class Provider:
 class Broker:
     """A broker process. Broker(t).start(allow=[…]) sets it up and hands a listener over."""
 
-    def __init__(self, t, session="s1", environment=None, own_account=False):
+    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=()):
         self.t = t
         self.session = session
         self.directory = t.enter(errand_test.temporary_directory("errand-broker-"))
@@ -123,9 +123,9 @@ class Broker:
         self.port = 3128
         self.control = None
         self.killed = False
-        self._start(environment or {}, own_account)
+        self._start(environment or {}, own_account, arguments)
 
-    def _start(self, environment, own_account):
+    def _start(self, environment, own_account, arguments):
         listeners = []
         for path in (self.control_path, self.session_path):
             s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
@@ -137,7 +137,7 @@ class Broker:
         if os.getuid() == 0 and not own_account:
             command += ["--user", str(BROKER_UID)]
         program = os.open(errand_test.program("errand-broker"), os.O_PATH | os.O_CLOEXEC)
-        command += [f"control={listeners[0].fileno()}", f"session={listeners[1].fileno()}", "--", str(program), "errand-broker"]
+        command += [f"control={listeners[0].fileno()}", f"session={listeners[1].fileno()}", "--", str(program), "errand-broker", *arguments]
         keep = {k: v for k, v in os.environ.items() if k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")}
         with world().host.inside():
             self.process = subprocess.Popen(command, pass_fds=[program, *(s.fileno() for s in listeners)], stdin=subprocess.DEVNULL,

@@ -80,15 +80,23 @@ class Channel:
 
 
 class Launcher:
-    """A launcher with a place for its sessions. As root it and all it starts run as PAYLOAD."""
+    """A launcher with a place for its sessions. As root it and all it starts run as PAYLOAD. With listening=True it is started as by its
+    socket, which anybody may reach; errandd is this process, or the uid that is given."""
 
-    def __init__(self, t):
+    def __init__(self, t, listening=False, errandd=None, idle_ms=None, environment=None, before=None):
         self.t = t
+        self.listening = listening
+        self.errandd = os.getuid() if errandd is None else errandd
+        self.idle_ms = idle_ms
+        self.environment = {"LC_ALL": "C", **(environment or {})}
+        self.before = before or (lambda: None)  # in the child
+        self.listener = None
         self.root = t.enter(errand_test.temporary_directory("errand-launch-"))
         if self.root.startswith("/tmp"):  # that is private inside
             self.root = t.enter(directory_outside_of_tmp())
         self.account = {"user": PAYLOAD, "group": PAYLOAD, "extra_groups": []} if os.getuid() == 0 else {}
         self.uid = PAYLOAD if self.account else os.getuid()
+        self.gid = PAYLOAD if self.account else os.getgid()
         self.log = os.path.join(self.root, "log")
         for name in ("shim", "homes"):
             os.mkdir(os.path.join(self.root, name), 0o700)
@@ -105,6 +113,9 @@ class Launcher:
             os.chown(path, PAYLOAD, PAYLOAD)
 
     def start(self, environment=None):
+        if self.listening:
+            self._start_listening()
+            return
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
         programs = [os.open(errand_test.program(name), os.O_PATH | os.O_CLOEXEC) for name in ("errand-launch", "errand-shim", "bailey")]
         # 3 is the socket; the programs are passed open, as the build may lie where that account cannot go.
@@ -116,22 +127,57 @@ class Launcher:
             os.dup2(os.open("/dev/null", os.O_RDONLY), 3)  # subprocess wants what it passes to be open here
 
         def arrange():
+            self.before()
             os.dup2(high[0], 3)
 
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 ["errand-launch", "--shim-fd", str(high[2]), "--bailey-fd", str(high[3])], executable=f"/proc/self/fd/{high[1]}",
-                preexec_fn=arrange, pass_fds=(3, *high), cwd="/", env=environment or {"LC_ALL": "C"}, stdin=subprocess.DEVNULL,
+                preexec_fn=arrange, pass_fds=(3, *high), cwd="/", env=environment or self.environment, stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, **self.account)
         theirs.close()
         for fd in (*programs, *high):
             os.close(fd)
         self.channel = Channel(ours)
 
+    def _start_listening(self):
+        """Again, too: the socket is the service manager's, and stays."""
+        if not self.listener:
+            self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+            self.listener.bind(os.path.join(self.root, "launch"))
+            os.chmod(os.path.join(self.root, "launch"), 0o666)
+            self.listener.listen(16)
+            self.t.defer(self.listener.close)
+        programs = [os.open(errand_test.program(name), os.O_PATH | os.O_CLOEXEC) for name in ("errand-launch", "errand-shim", "bailey")]
+        high = [_dup_above(fd, 100) for fd in programs]
+        command = [errand_test.program("test-activate"), *(("--user", str(PAYLOAD)) if self.account else ()), f"launch={self.listener.fileno()}", "--",
+                   str(high[0]), "errand-launch", "--errandd", str(self.errandd), "--shim-fd", str(high[1]), "--bailey-fd", str(high[2]),
+                   *(("--idle-ms", str(self.idle_ms)) if self.idle_ms is not None else ())]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, preexec_fn=self.before, pass_fds=(self.listener.fileno(), *high), cwd="/",
+                                            env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        for fd in (*programs, *high):
+            os.close(fd)
+
+    def connect(self):
+        """As another errandd, which becomes the one that is asked."""
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
+        s.connect(os.path.join(self.root, "launch"))
+        self.channel = Channel(s)
+        return self.channel
+
     def close(self):
         if self.channel:
             self.channel.close()
-        if self.process:
+        if self.process and self.listening:
+            # Its end is not the end of sessions.
+            for session in self.sessions:
+                if session.pid:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(session.pid, signal.SIGKILL)
+            self.process.kill()
+            self.process.wait()
+        elif self.process:
             try:
                 self.process.wait(20)
             except subprocess.TimeoutExpired:

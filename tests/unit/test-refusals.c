@@ -10,11 +10,11 @@ static void test_once_a_minute(void) {
         Refusals r = {};
         uint64_t count = 0;
 
-        CHECK(refusals_note(&r, "a.example", START, &count));
+        CHECK(refusals_note(&r, "a.example", 443, START, &count));
         CHECK_INT(count, 1);
         for (unsigned i = 1; i < 60; i++)
-                CHECK(!refusals_note(&r, "a.example", START + i * USEC_PER_SEC, &count));
-        CHECK(refusals_note(&r, "a.example", START + USEC_PER_MINUTE, &count));
+                CHECK(!refusals_note(&r, "a.example", 443, START + i * USEC_PER_SEC, &count));
+        CHECK(refusals_note(&r, "a.example", 443, START + USEC_PER_MINUTE, &count));
         CHECK_INT(count, 60);
 }
 
@@ -27,7 +27,7 @@ static void test_three_hosts(void) {
         /* Ten new hosts a second for three minutes: in no 60 s are there more than three. */
         for (unsigned i = 0; i < 1800; i++) {
                 (void) snprintf(name, sizeof(name), "h%u.example", i);
-                told += refusals_note(&r, name, START + i * (USEC_PER_SEC / 10), &count);
+                told += refusals_note(&r, name, 443, START + i * (USEC_PER_SEC / 10), &count);
         }
         CHECK_INT(told, 9);
         CHECK(refusals_summary(&r, &count, &hosts));
@@ -40,11 +40,11 @@ static void test_window_slides(void) {
         Refusals r = {};
         uint64_t count;
 
-        CHECK(refusals_note(&r, "a", START, &count));
-        CHECK(refusals_note(&r, "b", START + 59 * USEC_PER_SEC, &count));
-        CHECK(refusals_note(&r, "c", START + 59 * USEC_PER_SEC, &count));
-        CHECK(refusals_note(&r, "d", START + 60 * USEC_PER_SEC, &count));
-        CHECK(!refusals_note(&r, "e", START + 61 * USEC_PER_SEC, &count));
+        CHECK(refusals_note(&r, "a", 443, START, &count));
+        CHECK(refusals_note(&r, "b", 443, START + 59 * USEC_PER_SEC, &count));
+        CHECK(refusals_note(&r, "c", 443, START + 59 * USEC_PER_SEC, &count));
+        CHECK(refusals_note(&r, "d", 443, START + 60 * USEC_PER_SEC, &count));
+        CHECK(!refusals_note(&r, "e", 443, START + 61 * USEC_PER_SEC, &count));
 }
 
 static void test_sentence(void) {

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the question to a user tells of a call beside its session. A caller writes these texts and an administrator reads them in a dialog, so they are
+ * cut, and whatever could be markup, a variable of the message or a line break is a question mark. */
+
+#include "errandd/bus-link.h"
+
+#define GATE_DETAIL_MAX 128U
+
+typedef struct GateDetails {
+        char host[GATE_DETAIL_MAX + 1], duration[GATE_DETAIL_MAX + 1], project[GATE_DETAIL_MAX + 1]; /* "" for none */
+        const char *whole_project; /* of CreateSession, as it came; borrowed from the message; NULL: none */
+} GateDetails;
+
+/* session and grant: of the object, if it has one. A message of another form than it should have gives nothing: its handler refuses it. Leaves it at its
+ * beginning. */
+void gate_details_read(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *ret);
