@@ -5,8 +5,10 @@ Everything here may change the machine: it is thrown away.
 """
 
 import contextlib
+import json
 import os
 import pwd
+import socket
 import subprocess
 import time
 
@@ -70,7 +72,8 @@ def no_unit(name):
 
 
 def show(name, prop, *options):
-    return good("systemctl", *options, "show", "--value", "-p", prop, name).strip()
+    """A property of a unit; "" when there is no such unit."""
+    return run("systemctl", *options, "show", "--value", "-p", prop, name).out.strip()
 
 
 def wait_for(condition, what, seconds=20):
@@ -91,7 +94,7 @@ def journal(*options):
 
 def call(service, path, interface, member, *arguments, **options):
     """busctl call on the system bus; → Done."""
-    return run("busctl", "--system", "call", service, path, interface, member, *arguments, **options)
+    return run("busctl", "--system", "call", "--", service, path, interface, member, *arguments, **options)
 
 
 def systemd(member, *arguments, **options):
@@ -101,3 +104,44 @@ def systemd(member, *arguments, **options):
 
 def source(*parts):
     return errand_test.source(*parts)
+
+
+class Remote:
+    """Runs programs as a process of a unit and an account: errandd.service itself, with everything that confines it, or a unit of its own."""
+
+    def __init__(self, name, account):
+        self.name, self.unit = name, name if name.endswith(".service") else f"{name}.service"
+        program = f"/usr/bin/python3 {source('tests/machine/remote.py')} {name}"
+        if os.path.exists(f"/usr/lib/systemd/system/{self.unit}"):
+            unit(f"{self.unit}.d/remote.conf", f"[Service]\nType=simple\nRestart=no\nExecStart=\nExecStart={program}\n")
+            good("systemctl", "start", self.unit)
+        else:
+            good("systemd-run", f"--unit={self.unit}", f"--property=User={account}", *program.split())
+        self.pid = int(show(self.unit, "MainPID"))
+        wait_for(self._connect, f"answer of {self.unit}").close()
+
+    def _connect(self):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect("\0errand-remote-" + self.name)
+        except OSError:
+            connection.close()
+            return None
+        return connection
+
+    def run(self, *argv):
+        with self._connect() as connection, connection.makefile("rw", encoding="utf-8") as f:
+            print(json.dumps(argv), file=f, flush=True)
+            return Done(*json.loads(f.readline()))
+
+    def systemd(self, member, *arguments):
+        return self.run("busctl", "--system", "call", "--", "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                        "org.freedesktop.systemd1.Manager", member, *arguments)
+
+
+def pid_of(name):
+    return int(show(name, "MainPID"))
+
+
+def is_active(name):
+    return show(name, "ActiveState") == "active"

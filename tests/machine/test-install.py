@@ -140,7 +140,7 @@ def _(t):
 def credentials_unit(directory):
     """errandd.service with ls in place of errandd; → its result and what it saw."""
     drop_in = "errandd.service.d/test.conf"
-    machine.unit(drop_in, "[Service]\nType=oneshot\nBusName=\nRestart=no\nExecStart=\n"
+    machine.unit(drop_in, "[Service]\nType=oneshot\nRestart=no\nExecStart=\n"
                  f"ExecStart=/bin/bash -c 'cd \"$CREDENTIALS_DIRECTORY\" && stat -c \"%%n %%a %%U\" * && cat *'\nStandardOutput=truncate:/run/seen\nLoadCredential=\nLoadCredential=keys:{directory}\n")
     run("systemctl", "start", "errandd.service")
     result = machine.show("errandd.service", "Result")
