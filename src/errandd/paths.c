@@ -216,7 +216,7 @@ static int open_own(const Paths *p, const char *what, char **path, int *ret, Fau
         if (fd < 0 || fstat(fd, &st) < 0)
                 return fault_set(f, ERROR_STORAGE, "%s %s is no directory that can be used: %s; %s", what, *path, strerror(errno),
                                  mode ? "links are not followed there" : "systemd-tmpfiles makes it");
-        if (st.st_uid != p->uid)
+        if (st.st_uid != p->uid && (mode || st.st_uid != 0))
                 return fault_set(f, ERROR_STORAGE, "%s %s belongs to uid %u, not to uid %u; remove it or name another", what, *path, st.st_uid, p->uid);
         if (mode && (st.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
                 return fault_set(f, ERROR_STORAGE, "%s %s cannot be closed to others: %s", what, *path, strerror(errno));

@@ -35,7 +35,7 @@ int paths_user(const char *config, Paths **ret, Fault *f);
 Paths *paths_free(Paths *p);
 DEFINE_CLEANUP(Paths *, paths_free);
 
-/* Opens both directories, made but in system mode. They must be errandd's own, reached without a link in the last place, and not writable for others. */
+/* Opens both directories, made but in system mode. They must be errandd's own, or in system mode root's, reached without a link in the last place, and not writable for others. */
 int paths_open(Paths *p, Fault *f);
 
 /* Where bailey finds the broker of that session: ID/broker/session of the state, or session/ID of the runtime directory in user mode. To free. */
