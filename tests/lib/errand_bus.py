@@ -116,6 +116,8 @@ class Reader:
 
 
 class Connection:
+    destination = None  # there is nobody else on a private socket
+
     def __init__(self, path, timeout=30):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(timeout)
@@ -153,7 +155,8 @@ class Connection:
     def receive(self):
         self._fill(16)
         kind, size = self.buffer[1], struct.unpack_from("<I", self.buffer, 4)[0]
-        head = 16 + struct.unpack_from("<I", self.buffer, 12)[0]
+        serial, head = struct.unpack_from("<II", self.buffer, 8)
+        head += 16
         head += -head % 8
         self._fill(head + size)
         raw, self.buffer = self.buffer[:head + size], self.buffer[head + size:]
@@ -163,20 +166,20 @@ class Connection:
         n = fields.get("fds", 0)
         fds, self.fds = self.fds[:n], self.fds[n:]
         body = Reader(raw[head:], fds)
+        fields["serial"] = serial
         fields["kind"], fields["body"] = kind, tuple(body.get(t) for t in split(fields.get("signature", "")))
         return fields
 
-    def send(self, path, interface, member, signature="", *values):
+    def _write(self, kind, fields, signature, values):
         self.serial += 1
         body, head = Writer(), Writer()
-        for kind, value in zip(split(signature), values, strict=True):
-            body.put(kind, value)
-        fields = [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member))]
+        for one, value in zip(split(signature), values, strict=True):
+            body.put(one, value)
         if signature:
-            fields.append((8, ("g", signature)))
+            fields = [*fields, (8, ("g", signature))]
         if body.fds:
-            fields.append((9, ("u", len(body.fds))))
-        head.data += struct.pack("<cBBBII", b"l", METHOD, 0, 1, len(body.data), self.serial)
+            fields = [*fields, (9, ("u", len(body.fds)))]
+        head.data += struct.pack("<cBBBII", b"l", kind, 0, 1, len(body.data), self.serial)
         head.put("a(yv)", fields)
         head.pad(8)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", body.fds))] if body.fds else []
@@ -184,6 +187,12 @@ class Connection:
         sent = self.sock.sendmsg([data], ancillary)
         self.sock.sendall(data[sent:])
         return self.serial
+
+    def send(self, path, interface, member, signature="", *values):
+        fields = [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member))]
+        if self.destination:
+            fields.append((6, ("s", self.destination)))
+        return self._write(METHOD, fields, signature, values)
 
     def call(self, path, interface, member, signature="", *values):
         serial = self.send(path, interface, member, signature, *values)
@@ -213,3 +222,35 @@ class Connection:
                 self.sock.settimeout(self.timeout)
             if m["kind"] == SIGNAL:
                 self.signals.append(m)
+
+
+class Client(Connection):
+    """On a message bus: of the service with that name, or, as a service itself, of whoever calls it."""
+
+    def __init__(self, path, destination=None, timeout=30):
+        super().__init__(path, timeout)
+        self.name = self._ask_bus("Hello")[0]
+        self.destination = destination
+
+    def _ask_bus(self, member, signature="", *values):
+        before, self.destination = self.destination, "org.freedesktop.DBus"
+        try:
+            return self.call("/org/freedesktop/DBus", "org.freedesktop.DBus", member, signature, *values)
+        finally:
+            self.destination = before
+
+    def request_name(self, name):
+        if self._ask_bus("RequestName", "su", name, 4)[0] != 1:
+            raise ConnectionError(f"{name} is somebody else's")
+
+    def name_has_owner(self, name):
+        return self._ask_bus("NameHasOwner", "s", name)[0]
+
+    def reply(self, call, signature="", *values):
+        self._write(RETURN, [(5, ("u", call["serial"])), (6, ("s", call["sender"]))], signature, values)
+
+    def reply_error(self, call, name, text):
+        self._write(ERROR, [(4, ("s", name)), (5, ("u", call["serial"])), (6, ("s", call["sender"]))], "s", (text,))
+
+    def emit(self, destination, path, interface, member, signature, *values):
+        self._write(SIGNAL, [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member)), (6, ("s", destination))], signature, values)
