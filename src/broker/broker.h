@@ -7,6 +7,7 @@
 #include <systemd/sd-event.h>
 
 #include "broker/connection.h"
+#include "broker/limits.h"
 #include "broker/pipes.h"
 #include "broker/receipts.h"
 #include "broker/setup.h"
@@ -36,7 +37,7 @@ struct Broker {
         Connection *connections;
         size_t n_connections, connections_max;
         size_t n_tunnels;
-        size_t n_buffers;               /* connections that hold a read buffer */
+        size_t held, held_most;         /* bytes of buffers, against HELD_MAX; since memory was last given back */
         uint64_t n_accepted, n_refused; /* for stats */
         usec_t full_logged;             /* when the log last said that connections are turned away */
         PipePool pipes;
@@ -61,3 +62,15 @@ void broker_close(Broker *b);
 
 /* To be called when something went that could have been the last thing to wait for. */
 void broker_check_idle(Broker *b);
+
+/* Before a buffer is made: false when the session holds too much. Inline, as tests link the tunnel without the rest. */
+static inline bool broker_hold(Broker *b, size_t size) {
+        if (size > HELD_MAX - MIN(b->held, (size_t) HELD_MAX))
+                return false;
+        b->held += size;
+        b->held_most = MAX(b->held_most, b->held);
+        return true;
+}
+static inline void broker_release(Broker *b, size_t size) {
+        b->held -= MIN(b->held, size);
+}

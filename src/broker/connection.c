@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <malloc.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
@@ -18,6 +19,8 @@
 #define CLIENT_KEEPALIVE_IDLE_SEC 30
 #define CLIENT_KEEPALIVE_INTERVAL_SEC 10
 #define CLIENT_KEEPALIVE_PROBES 3
+
+#define TRIM_HELD (8U << 20)
 
 void connection_log(Connection *c, LogLevel level, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
@@ -46,7 +49,7 @@ static void release_buffer(Connection *c) {
                 return;
         c->in = mfree(c->in);
         c->in_size = c->head_size = c->scanned = 0;
-        c->broker->n_buffers--;
+        broker_release(c->broker, CLIENT_BUFFER_SIZE);
 }
 
 Connection *connection_free(Connection *c) {
@@ -75,6 +78,10 @@ Connection *connection_free(Connection *c) {
                 b->connections = c->next;
         b->n_connections--;
         free(c);
+        if (b->n_connections == 0 && b->held_most > TRIM_HELD) {
+                b->held_most = 0;
+                (void) malloc_trim(0); /* what a busy hour took is given back */
+        }
         broker_check_idle(b);
         return NULL;
 }
@@ -225,12 +232,15 @@ static void on_readable(Connection *c) {
         Broker *b = c->broker;
 
         if (!c->in) {
-                if (b->n_buffers >= READ_BUFFERS_MAX || !(c->in = malloc(CLIENT_BUFFER_SIZE))) {
+                bool room = broker_hold(b, CLIENT_BUFFER_SIZE);
+                c->in = room ? malloc(CLIENT_BUFFER_SIZE) : NULL;
+                if (!c->in) {
+                        if (room)
+                                broker_release(b, CLIENT_BUFFER_SIZE);
                         c->body_unread = true;
                         request_refuse(c, ANSWER_TOO_MANY, NULL, NULL);
                         return;
                 }
-                b->n_buffers++;
         }
         ssize_t n = recv(c->fd, c->in + c->in_size, CLIENT_BUFFER_SIZE - c->in_size, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {

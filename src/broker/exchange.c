@@ -29,6 +29,8 @@ static Exchange *exchange_free(Exchange *e) {
         relay_buffer_done(&e->answer.out);
         scrub_free(e->answer.scrub);
         free(e->path);
+        if (e->broker)
+                broker_release(e->broker, EXCHANGE_HELD);
         return mfree(e);
 }
 DEFINE_CLEANUP(Exchange *, exchange_free);
@@ -445,6 +447,8 @@ int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const
 
         if (!e)
                 return -ENOMEM;
+        if (!broker_hold(c->broker, EXCHANGE_HELD))
+                return -ENOBUFS;
         e->c = c;
         e->broker = c->broker;
         e->provider = target->provider;

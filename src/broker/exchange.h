@@ -16,7 +16,7 @@ typedef struct ExchangeTarget {
 /* Takes over c's socket: c->io and c->timer are freed, c->exchange is set. head points into c->in[0…head_size); the exchange consumes those and the
  * body's bytes from c->in before it reads more. By then the connection has authenticated and judged host and port; for a provider the
  * stand-in has been checked by provider_authorize(). Nothing is called back from here: the first callback comes from the loop. Negative
- * errno: nothing was taken over and nothing answered. */
+ * errno: nothing was taken over and nothing answered; -ENOBUFS: the session holds too much already. */
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
 
 /* The broker was closed, or the client went: ends it without an answer and without connection_exchange_done() (a receipt is still

@@ -22,7 +22,10 @@
 #define PATTERNS_MAX 4096U            /* of egress.allow; a 64 KiB message holds fewer */
 #define PROVIDERS_MAX 12U             /* each may bring a CA file beside keys and spool, and a message holds 16 fds */
 #define SPOOL_QUEUE_MAX 8192U         /* receipts waiting for a disk that does not answer; more are dropped and counted in the log */
-#define READ_BUFFERS_MAX 2048U        /* requests being read or relayed at once, 64 KiB each, and up to 320 KiB more while relayed; more get 503 */
+#define HELD_MAX (192U << 20)         /* buffers of requests, answers and tunnels together: some 3000 heads or 300 calls; more get 503 */
+#define EXCHANGE_HELD (576U * 1024U)  /* of one call, beside its CLIENT_BUFFER_SIZE: at most 496 KiB of messages both ways, and TLS */
+#define MEMORY_MAX (256U << 20)       /* the promise: private memory of the process, whatever a session does. HELD_MAX; 16384 connections
+                                       * of 1.5 KiB, or tunnels of 2 KiB; trust, kept upstreams, lookups and waiting receipts within 30 MiB */
 #define ANSWER_TIMEOUT_USEC (30 * USEC_PER_SEC) /* a client that does not read our few bytes */
 #define DRAIN_TIMEOUT_USEC (2 * USEC_PER_SEC)   /* after a last answer: until the client has seen it */
 #define DRAIN_MAX (256U * 1024U)

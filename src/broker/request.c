@@ -211,7 +211,7 @@ static void start_exchange(Connection *c, const Http1Head *head, const ExchangeT
                 return;
         }
         c->head_size = size;
-        request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
+        request_refuse(c, r == -ENOBUFS ? ANSWER_TOO_MANY : ANSWER_INTERNAL, NULL, r == -ENOBUFS ? NULL : strerror(-r));
 }
 
 static void decide_route(Connection *c, const Http1Head *head, Slice path) {

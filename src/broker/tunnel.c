@@ -29,6 +29,7 @@ typedef struct Flow {
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
+        size_t held; /* what the buffer is counted with, in broker_hold() */
         bool end;        /* of `from` was seen */
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
@@ -44,6 +45,12 @@ struct Tunnel {
         usec_t active;
 };
 
+static void free_buffer(Broker *b, Flow *f) {
+        broker_release(b, f->held);
+        f->buffer = mfree(f->buffer);
+        f->size = f->done = f->held = 0;
+}
+
 Tunnel *tunnel_free(Tunnel *t) {
         if (!t)
                 return NULL;
@@ -52,7 +59,7 @@ Tunnel *tunnel_free(Tunnel *t) {
         sd_event_source_disable_unref(t->idle);
         for (Flow *f = &t->up;; f = &t->down) {
                 pipe_pool_give(&t->connection->broker->pipes, &f->pipe, f->in_pipe == 0);
-                free(f->buffer);
+                free_buffer(t->connection->broker, f);
                 if (f == &t->down)
                         break;
         }
@@ -66,7 +73,7 @@ void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
 }
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
-static int flush(PipePool *pool, Flow *f) {
+static int flush(Broker *b, Flow *f) {
         while (f->done < f->size) {
                 ssize_t n = send(f->to, f->buffer + f->done, f->size - f->done, MSG_NOSIGNAL);
                 if (n < 0 && errno == EINTR)
@@ -76,10 +83,8 @@ static int flush(PipePool *pool, Flow *f) {
                 f->done += (size_t) n;
                 f->total += (size_t) n;
         }
-        if (f->buffer) {
-                f->buffer = mfree(f->buffer);
-                f->size = f->done = 0;
-        }
+        if (f->buffer)
+                free_buffer(b, f);
         while (f->in_pipe > 0) {
                 ssize_t n = splice(f->pipe.read, NULL, f->to, NULL, f->in_pipe, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
                 if (n < 0 && errno == EINTR)
@@ -91,19 +96,20 @@ static int flush(PipePool *pool, Flow *f) {
                 f->in_pipe -= (size_t) n;
                 f->total += (size_t) n;
         }
-        pipe_pool_give(pool, &f->pipe, true);
+        pipe_pool_give(&b->pipes, &f->pipe, true);
         return 1;
 }
 
 /* Without a pipe: through memory, a piece at a time. */
-static ssize_t bounce(Flow *f) {
+static ssize_t bounce(Broker *b, Flow *f) {
+        if (!broker_hold(b, BOUNCE_SIZE))
+                return -ENOBUFS;
+        f->held = BOUNCE_SIZE;
         f->buffer = malloc(BOUNCE_SIZE);
-        if (!f->buffer)
-                return -ENOMEM;
-        ssize_t n = recv(f->from, f->buffer, BOUNCE_SIZE, 0);
+        ssize_t n = f->buffer ? recv(f->from, f->buffer, BOUNCE_SIZE, 0) : -1;
         if (n <= 0) {
-                int r = n < 0 ? -errno : 0;
-                f->buffer = mfree(f->buffer);
+                int r = n < 0 ? negative_errno() : 0;
+                free_buffer(b, f);
                 return r;
         }
         f->size = (size_t) n;
@@ -112,11 +118,11 @@ static ssize_t bounce(Flow *f) {
 }
 
 /* > 0: bytes are held now, 0: end of file, -EAGAIN: nothing there, or another negative errno. */
-static ssize_t fill(PipePool *pool, Flow *f) {
+static ssize_t fill(Broker *b, Flow *f) {
         ssize_t n;
 
-        if (f->pipe.read < 0 && pipe_pool_take(pool, &f->pipe) < 0)
-                return bounce(f);
+        if (f->pipe.read < 0 && pipe_pool_take(&b->pipes, &f->pipe) < 0)
+                return bounce(b, f);
         do
                 n = splice(f->from, NULL, f->pipe.write, NULL, PIPE_WANTED_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         while (n < 0 && errno == EINTR);
@@ -125,7 +131,7 @@ static ssize_t fill(PipePool *pool, Flow *f) {
                 return n;
         }
         int r = n < 0 ? -errno : 0;
-        pipe_pool_give(pool, &f->pipe, true);
+        pipe_pool_give(&b->pipes, &f->pipe, true);
         return r;
 }
 
@@ -136,16 +142,16 @@ static int pass_end(Flow *f) {
 }
 
 /* Moves what can be moved now. Negative errno: one side failed. */
-static int move(PipePool *pool, Flow *f) {
+static int move(Broker *b, Flow *f) {
         f->more = false;
         for (unsigned turn = 0; turn < TURNS_MAX && !f->shut; turn++) {
-                int r = flush(pool, f);
+                int r = flush(b, f);
                 f->wants_room = r == 0;
                 if (r <= 0)
                         return r;
                 if (f->end)
                         return pass_end(f);
-                ssize_t n = fill(pool, f);
+                ssize_t n = fill(b, f);
                 if (n == -EAGAIN)
                         return 0;
                 if (n < 0)
@@ -181,16 +187,16 @@ static int check_error(int fd, uint32_t revents) {
 
 static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         Tunnel *t = userdata;
-        PipePool *pool = &t->connection->broker->pipes;
+        Broker *b = t->connection->broker;
         bool client = fd == t->connection->fd;
         Flow *out = client ? &t->up : &t->down, *in = client ? &t->down : &t->up; /* as seen from fd */
 
         t->active = now_monotonic();
         int r = check_error(fd, revents);
         if (r >= 0 && !out->wants_room && (revents & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)))
-                r = move(pool, out);
+                r = move(b, out);
         if (r >= 0 && in->wants_room && (revents & (EPOLLOUT | EPOLLHUP)))
-                r = move(pool, in);
+                r = move(b, in);
         /* Set anew, an edge-triggered source looks again. */
         if (r >= 0 && t->up.more)
                 r = sd_event_source_set_io_events(t->upstream_io, EVENTS);
@@ -252,13 +258,12 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->down.buffer = strdup(established);
         t->down.size = (sizeof(established) - 1);
         if (c->in_size > 0) {
-                t->up.buffer = malloc(c->in_size);
-                if (t->up.buffer) {
-                        memcpy(t->up.buffer, c->in, c->in_size);
-                        t->up.size = c->in_size;
-                }
+                t->up.buffer = TAKE_PTR(c->in);
+                t->up.size = c->in_size;
+                t->up.held = CLIENT_BUFFER_SIZE; /* as the connection counted it */
+                c->in_size = 0;
         }
-        if (!t->down.buffer || (c->in_size > 0 && !t->up.buffer))
+        if (!t->down.buffer)
                 r = -ENOMEM;
         if (r >= 0)
                 r = watch(t);

@@ -11,6 +11,7 @@
 #include "errand/attach.h"
 #include "errand/describe.h"
 #include "errand/keys.h"
+#include "errand/message-bus.h"
 #include "errand/modes.h"
 #include "errand/relay.h"
 #include "errand/terminal.h"
@@ -165,6 +166,7 @@ static int add_relay(Attachment *a, int from, int to, RelayFilter filter, RelayE
 static int show_terminal(Attachment *a) {
         int r = 0;
 
+        connection_leave_terminal(a->connection);
         if (a->typing) {
                 r = terminal_raw(STDIN_FILENO);
                 if (r < 0)
@@ -200,13 +202,20 @@ static int join_pipes(Attachment *a) {
 /* ---- calls ---- */
 
 static int call(Attachment *a, const char *member, sd_bus_message_handler_t done, const char *types, ...) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         va_list ap;
         int r;
 
-        va_start(ap, types);
-        r = sd_bus_call_method_asyncv(a->connection->bus, NULL, NULL, a->path, BUS_SESSION_INTERFACE, member, done, a, types, ap);
-        va_end(ap);
-        return r;
+        r = connection_new_call(a->connection, a->path, BUS_SESSION_INTERFACE, member, &m);
+        /* Nobody types a password into a terminal that is shown. */
+        if (r >= 0 && a->shown)
+                r = sd_bus_message_set_allow_interactive_authorization(m, false);
+        if (r >= 0 && types && *types) {
+                va_start(ap, types);
+                r = sd_bus_message_appendv(m, types, ap);
+                va_end(ap);
+        }
+        return r < 0 ? r : sd_bus_call_async(a->connection->bus, NULL, m, done, a, UINT64_MAX);
 }
 
 static void resize(Attachment *a) {
@@ -286,7 +295,7 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         const char *reason;
         int32_t status;
 
-        if (sd_bus_message_read(m, "si", &reason, &status) < 0 || a->exited)
+        if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "si", &reason, &status) < 0 || a->exited)
                 return 0;
         a->exited = true;
         if (streq(reason, "lost"))
@@ -300,12 +309,13 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
 }
 
 static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
         const char *kind, *text;
 
-        if (sd_bus_message_read(m, "ss", &kind, &text) < 0)
+        if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "ss", &kind, &text) < 0)
                 return 0;
         (void) kind;
-        (void) notice(userdata, text);
+        (void) notice(a, text);
         return 0;
 }
 
@@ -321,7 +331,7 @@ static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         uint32_t count;
         char text[768];
 
-        if (sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
+        if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
                 return 0;
         if (is_exact_host(host))
                 (void) snprintf(text, sizeof(text), "refused: %.255s, port %u; \"errand grant %s %.255s\" lets the next connection through", host, port,
@@ -335,10 +345,10 @@ static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 static void look_whether_ended(Attachment *a);
 
 /* Signals were lost. */
-static int on_unsubscribed(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+static int on_unsubscribed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Attachment *a = userdata;
 
-        if (!a->leaving && manager_call(a->connection, "Subscribe", "Failed to listen to errandd", NULL, NULL) == EXIT_OK)
+        if (!a->leaving && connection_is_errandd(a->connection, m) && manager_call(a->connection, "Subscribe", "Failed to listen to errandd", NULL, NULL) == EXIT_OK)
                 look_whether_ended(a);
         return 0;
 }
@@ -349,8 +359,25 @@ static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ 
         if (a->exited || a->leaving)
                 return 0;
         a->exited = true; /* with its errandd, in embedded mode */
-        (void) notice(a, a->connection->embedded ? "errandd went away, and the session ends with it" : "errandd went away");
+        (void) notice(a, a->connection->mode == CONNECT_EMBEDDED ? "errandd went away, and the session ends with it" : "errandd went away");
         drain(a, EXIT_LOST);
+        return 0;
+}
+
+/* errandd was restarted, or is: sessions go on without it, and who listened to it does so anew. */
+static int on_owner(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Attachment *a = userdata;
+        const char *name, *owner;
+
+        if (sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || !streq(name, BUS_NAME) || a->exited || a->leaving)
+                return 0;
+        if (!*owner) {
+                (void) notice(a, "errandd went away; the session goes on, and how it ends is told when errandd is back");
+                return 0;
+        }
+        if (connection_set_owner(a->connection, owner) == EXIT_OK &&
+            manager_call(a->connection, "Subscribe", "Failed to listen to errandd", NULL, NULL) == EXIT_OK)
+                look_whether_ended(a);
         return 0;
 }
 
@@ -372,6 +399,14 @@ static int subscribe(Attachment *a) {
                                         signals[i].handler, a);
                 if (r < 0) {
                         log_error_errno(r, "Failed to listen to errandd: %m");
+                        return EXIT_FAILED;
+                }
+        }
+        if (a->connection->owner) {
+                r = sd_bus_add_match(a->connection->bus, NULL, "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" BUS_NAME
+                                     "'", on_owner, a);
+                if (r < 0) {
+                        log_error_errno(r, "Failed to listen to the bus: %m");
                         return EXIT_FAILED;
                 }
         }

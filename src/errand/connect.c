@@ -7,7 +7,9 @@
 #include "basic/text.h"
 #include "errand/connect.h"
 #include "errand/embedded.h"
+#include "errand/message-bus.h"
 #include "errand/table.h"
+#include "errand/tty-agent.h"
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
 #include "shared/session-id.h"
@@ -21,8 +23,42 @@ Connection *connection_free(Connection *c) {
         if (c->bus && sd_bus_is_ready(c->bus) > 0)
                 (void) sd_bus_flush(c->bus);
         sd_bus_close_unref(c->bus);
+        tty_agent_stop(c->agent);
+        free(c->owner);
         free(c->place);
         return mfree(c);
+}
+
+void connection_leave_terminal(Connection *c) {
+        tty_agent_stop(c->agent);
+        c->agent = 0;
+}
+
+int connection_set_owner(Connection *c, const char *owner) {
+        char *copy = strdup(owner);
+
+        if (!copy)
+                return log_oom(), EXIT_FAILED;
+        free(c->owner);
+        c->owner = copy;
+        return EXIT_OK;
+}
+
+bool connection_is_errandd(const Connection *c, sd_bus_message *m) {
+        return !c->owner || streq_ptr(c->owner, sd_bus_message_get_sender(m));
+}
+
+int connection_new_call(Connection *c, const char *path, const char *interface, const char *member, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(c->bus, &m, c->owner, path, interface, member);
+        if (r >= 0)
+                r = sd_bus_message_set_allow_interactive_authorization(m, true);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(m);
+        return 0;
 }
 
 /* A sentence may have several lines: every problem of a configuration. Names in it may hold marks that turn a line around. */
@@ -131,7 +167,7 @@ static int say_hello(Connection *c) {
 
         r = await_ready(c->bus);
         if (r >= 0)
-                r = sd_bus_message_new_method_call(c->bus, &m, NULL, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping");
+                r = connection_new_call(c, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping", &m);
         if (r >= 0)
                 r = sd_bus_call(c->bus, m, HELLO_USEC, &e, NULL);
         if (r >= 0)
@@ -169,7 +205,7 @@ static int speak(int socket, const Paths *p, Connection **ret) {
                 log_error_errno(r, "Failed to speak to %s: %m", p->bus);
                 return EXIT_NO_DAEMON;
         }
-        c->embedded = true;
+        c->mode = CONNECT_EMBEDDED;
         r = say_hello(c);
         if (r != EXIT_OK)
                 return r;
@@ -192,8 +228,7 @@ static bool same_configuration(const Request *q, const Paths *p, int socket) {
         return false;
 }
 
-/* For now one's own errandd is the only one there is: the places of others are tried here, before the last one. */
-int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
+static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret) {
         _cleanup_(paths_freep) Paths *p = NULL;
         _cleanup_(connection_freep) Connection *c = NULL;
         bool reload;
@@ -229,15 +264,120 @@ int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
         return EXIT_OK;
 }
 
+static const struct {
+        MessageBusKind kind;
+        const char *name, *option, *unit;
+} buses[] = {
+        [CONNECT_SYSTEM] = {MESSAGE_BUS_SYSTEM, "the system bus", "--system", "errandd.service"},
+        [CONNECT_USER] = {MESSAGE_BUS_USER, "the bus of your session", "--user", "errandd.service of your own manager"},
+};
+
+/* Five things that look alike and are not. */
+static int refuse_bus(ConnectMode mode, int r, const char *problem) {
+        const char *name = buses[mode].name;
+
+        switch (r) {
+        case -ENOMEDIUM:
+                log_error("%s is not there, so no errandd can be asked on it; \"errand run --embedded\" needs none", name);
+                return EXIT_NO_DAEMON;
+        case -ENXIO:
+                log_error("no errandd is on %s: nobody has the name " BUS_NAME ", and nothing is installed that could be started for it (%s)", name,
+                          buses[mode].unit);
+                return EXIT_NO_DAEMON;
+        case -EACCES:
+        case -EPERM:
+                log_error_errno(r, "you may not use %s: %m; nothing was started or changed (--embedded uses an errandd of your own)", name);
+                return EXIT_NOT_PERMITTED;
+        case -EREMOTEIO:
+                log_lines("errandd was to be started and did not come up", problem);
+                log_error("its log says why: journalctl %s-u errandd", mode == CONNECT_USER ? "--user " : "");
+                return EXIT_NO_DAEMON;
+        case -ETIMEDOUT:
+                log_error("%s does not answer", name);
+                return EXIT_NO_DAEMON;
+        default:
+                log_error_errno(r, "Failed to ask on %s for errandd: %m", name);
+                return EXIT_NO_DAEMON;
+        }
+}
+
+/* EXIT_OK with *ret; with NULL where there is none and it was not asked for by name. */
+static int open_bus(const Request *q, ConnectMode mode, bool chosen, Connection **ret) {
+        _cleanup_(connection_freep) Connection *c = calloc(1, sizeof(Connection));
+        _cleanup_free_ char *problem = NULL;
+        int r;
+
+        if (!c || !(c->place = strdup(buses[mode].name)))
+                return log_oom(), EXIT_FAILED;
+        c->mode = mode;
+        r = message_bus_open(buses[mode].kind, !q->no_start, &c->bus, &c->owner, &problem);
+        if ((r == -ENOMEDIUM || r == -ENXIO) && !chosen) {
+                *ret = NULL;
+                return EXIT_OK;
+        }
+        if (r < 0)
+                return refuse_bus(mode, r, problem);
+        r = say_hello(c);
+        if (r != EXIT_OK)
+                return r;
+        *ret = TAKE_PTR(c);
+        return EXIT_OK;
+}
+
+/* What only an embedded errandd knows chooses it. */
+static bool wants_embedded(const Request *q) {
+        return q->embedded || q->state_dir || q->config || q->account || getenv("ERRAND_EMBEDDED_STATE");
+}
+
+/* Who has a session in one's own errandd, and is led to another one, would not find it there. */
+static void say_which(const Connection *c) {
+        _cleanup_(paths_freep) Paths *p = NULL;
+        _cleanup_close_ int fd = -EBADF;
+        Fault f = {};
+
+        if (paths_embedded(NULL, NULL, &p, &f) >= 0 && embedded_connect(p, &fd) >= 0)
+                log_info("this asks the errandd on %s; one of your own runs too, and --embedded asks that one", c->place);
+        fault_done(&f);
+}
+
+static int open_first(const Request *q, ConnectFlags flags, Connection **ret) {
+        static const ConnectMode modes[] = {CONNECT_SYSTEM, CONNECT_USER};
+        bool chosen = q->system || q->user;
+
+        for (size_t i = 0; i < ELEMENTSOF(modes) && (chosen || !wants_embedded(q)); i++) {
+                Connection *c = NULL;
+                int r;
+
+                if (chosen && q->system != (modes[i] == CONNECT_SYSTEM))
+                        continue;
+                r = open_bus(q, modes[i], chosen, &c);
+                if (r != EXIT_OK)
+                        return r;
+                if (!c)
+                        continue;
+                if (!chosen)
+                        say_which(c);
+                *ret = c;
+                return EXIT_OK;
+        }
+        return open_embedded(q, flags, ret);
+}
+
+int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
+        int r = open_first(q, flags, ret);
+
+        if (r == EXIT_OK && (*ret)->mode == CONNECT_SYSTEM && (flags & CONNECT_ASKS))
+                (*ret)->agent = tty_agent_start();
+        return r;
+}
+
 static int call_valist(Connection *c, const char *path, const char *interface, const char *member, const char *doing, sd_bus_message **ret,
                        const char *types, va_list ap) {
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        r = sd_bus_message_new_method_call(c->bus, &m, NULL, path, interface, member);
-        if (r >= 0)
-                r = sd_bus_message_set_allow_interactive_authorization(m, true);
+        r = connection_new_call(c, path, interface, member, &m);
         if (r >= 0 && types && *types)
                 r = sd_bus_message_appendv(m, types, ap);
         if (r >= 0)

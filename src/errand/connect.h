@@ -8,10 +8,18 @@
 #include "errand/exit.h"
 #include "errand/request.h"
 
+typedef enum ConnectMode {
+        CONNECT_SYSTEM,   /* a project is a name */
+        CONNECT_USER,
+        CONNECT_EMBEDDED, /* one's own errandd, on its private socket */
+} ConnectMode;
+
 typedef struct Connection {
         sd_bus *bus;
-        char *place;   /* for people: the path of the socket */
-        bool embedded; /* one's own errandd, on its private socket */
+        ConnectMode mode;
+        char *place; /* for people: the path of the socket, or which bus it is */
+        char *owner; /* errandd's unique name, which calls go to; NULL on its private socket */
+        pid_t agent; /* who asks for passwords; 0: nobody */
 } Connection;
 
 Connection *connection_free(Connection *c);
@@ -21,9 +29,21 @@ typedef enum ConnectFlags {
         CONNECT_START = 1 << 0,       /* there may be none yet: start one of one's own */
         CONNECT_START_SAYS = 1 << 1,  /* and say so, unless it was asked for */
         CONNECT_START_STATE = 1 << 2, /* only where an embedded errandd has left a state: its records are asked for */
+        CONNECT_ASKS = 1 << 3,        /* it is about to do what may need an authorization, so somebody may be asked at this terminal */
 } ConnectFlags;
 
+/* The first that is there: on the system bus, on one's own session's, embedded; or the one that the request names. A bus that may not be used is an
+ * error, and not taken for one where there is no errandd. */
 int connection_open(const Request *q, ConnectFlags flags, Connection **ret);
+
+/* The terminal is about to be something else's. */
+void connection_leave_terminal(Connection *c);
+/* errandd is another process now. */
+int connection_set_owner(Connection *c, const char *owner);
+/* On a message bus anybody can send a signal. */
+bool connection_is_errandd(const Connection *c, sd_bus_message *m);
+/* A call of it that may ask somebody. */
+int connection_new_call(Connection *c, const char *path, const char *interface, const char *member, sd_bus_message **ret);
 
 /* Looks at what a failed call said. `doing` is a phrase: "Failed to start session x". */
 int bus_failure(const sd_bus_error *e, int r, const char *format, ...) _printf_(3, 4);

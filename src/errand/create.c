@@ -86,6 +86,22 @@ static int open_project(const Request *q, int *ret_fd, char **ret_path) {
         return 0;
 }
 
+/* The system's errandd opens projects itself, by name. */
+static int name_project(const Request *q, char **ret_path) {
+        if (!q->project) {
+                log_error("name the project: --project NAME, which the system's errandd has below its projectRoot; for this directory it is "
+                          "--user or --embedded");
+                return -EINVAL;
+        }
+        if (strchr(q->project, '/') || streq(q->project, ".") || streq(q->project, "..")) {
+                log_error("--project %.256s: the system's errandd knows projects by their names below its projectRoot, not by paths; for a directory "
+                          "of yours it is --user or --embedded", q->project);
+                return -EINVAL;
+        }
+        *ret_path = strdup(q->project);
+        return *ret_path ? 0 : log_oom();
+}
+
 static bool is_socket(int fd) {
         struct stat st;
         return fstat(fd, &st) >= 0 && S_ISSOCK(st.st_mode);
@@ -137,7 +153,7 @@ static int append_options(sd_bus_message *m, const Request *q, bool interactive,
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r >= 0)
                 r = append_text(m, "project", path);
-        if (r >= 0)
+        if (r >= 0 && project >= 0)
                 r = sd_bus_message_append(m, "{sv}", "projectFd", "h", project);
         if (r >= 0)
                 r = append_text(m, "id", q->id);
@@ -146,7 +162,7 @@ static int append_options(sd_bus_message *m, const Request *q, bool interactive,
         if (r >= 0)
                 r = append_text(m, "model", q->model);
         if (r >= 0)
-                r = append_text(m, "user", q->user);
+                r = append_text(m, "user", q->account);
         if (r >= 0)
                 r = append_text(m, "network", q->network);
         if (r >= 0 && q->n_operands > 0)
@@ -181,11 +197,9 @@ int create_session(Connection *c, const Request *q, bool interactive, AttachPipe
         BusObject o;
         int r;
 
-        if (check_form(q) < 0 || open_project(q, &project, &path) < 0)
+        if (check_form(q) < 0 || (c->mode == CONNECT_SYSTEM ? name_project(q, &path) : open_project(q, &project, &path)) < 0)
                 return EXIT_FAILED;
-        r = sd_bus_message_new_method_call(c->bus, &m, NULL, BUS_ROOT, BUS_MANAGER_INTERFACE, "CreateSession");
-        if (r >= 0)
-                r = sd_bus_message_set_allow_interactive_authorization(m, true);
+        r = connection_new_call(c, BUS_ROOT, BUS_MANAGER_INTERFACE, "CreateSession", &m);
         if (r >= 0)
                 r = append_options(m, q, interactive, pipes, project, path);
         if (r < 0) {

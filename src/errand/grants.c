@@ -51,7 +51,7 @@ int verb_grant(const Request *q) {
         BusObject o;
         int r;
 
-        r = connection_open(q, CONNECT_START_STATE, &c);
+        r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (r == EXIT_OK)
                 r = session_call(c, id, "Grant", "Failed to grant the host", &m, "ss", host, duration);
         if (r != EXIT_OK)
@@ -202,7 +202,7 @@ int verb_revoke(const Request *q) {
         GrantLine g;
         int code, r;
 
-        code = connection_open(q, CONNECT_START_STATE, &c);
+        code = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (code == EXIT_OK)
                 code = list_call(c, id, &m);
         if (code != EXIT_OK)

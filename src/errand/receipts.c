@@ -150,7 +150,7 @@ static int get_page(Connection *c, const Filter *f, Page *ret) {
         _cleanup_(page_done) Page p = {};
         int r;
 
-        r = sd_bus_message_new_method_call(c->bus, &m, NULL, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListReceipts");
+        r = connection_new_call(c, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListReceipts", &m);
         if (r >= 0)
                 r = append_filter(m, f, MIN(f->limit, PAGE_MAX));
         if (r >= 0)

@@ -53,7 +53,7 @@ int verb_report(const Request *q) {
 
 int verb_reload(const Request *q) {
         _cleanup_(connection_freep) Connection *c = NULL;
-        int r = connection_open(q, 0, &c);
+        int r = connection_open(q, CONNECT_ASKS, &c);
 
         return r == EXIT_OK ? manager_call(c, "Reload", "Failed to reload the configuration", NULL, NULL) : r;
 }

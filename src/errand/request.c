@@ -179,6 +179,15 @@ static int check_operands(const Request *q) {
                 log_error("--terminal and --no-terminal contradict each other");
                 return -EINVAL;
         }
+        if (q->system + q->user + q->embedded > 1) {
+                log_error("--system, --user and --embedded contradict each other: each names another errandd");
+                return -EINVAL;
+        }
+        if ((q->system || q->user) && (q->state_dir || q->config || q->account)) {
+                log_error("--state-dir, --config and --account are an embedded errandd's; the one that %s names has its own",
+                          q->system ? "--system" : "--user");
+                return -EINVAL;
+        }
         if (q->embedded && q->no_start) {
                 log_error("--embedded and --no-start contradict each other");
                 return -EINVAL;

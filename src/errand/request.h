@@ -10,9 +10,9 @@ typedef struct Verb Verb;
 typedef struct Request {
         const Verb *verb;
         bool help, version, print_verbs;
-        bool json, no_pager, embedded, no_start, quiet;
+        bool json, no_pager, system, user, embedded, no_start, quiet;
         bool follow, all, keep_terminal, no_terminal, attach, remove;
-        const char *state_dir, *config, *user;
+        const char *state_dir, *config, *account;
         const char *project, *id, *provider, *model, *network;
         const char *signal, *outcome, *since, *limit;
         char **allow, **env;

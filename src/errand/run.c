@@ -39,7 +39,7 @@ int verb_run(const Request *q) {
         AttachFlags flags = ATTACH_START | ATTACH_OWNER;
         int code;
 
-        if (connection_open(q, CONNECT_START | CONNECT_START_SAYS, &c) != EXIT_OK)
+        if (connection_open(q, CONNECT_START | CONNECT_START_SAYS | CONNECT_ASKS, &c) != EXIT_OK)
                 return EXIT_NOT_SET_UP;
         if (create_session(c, q, interactive, &pipes, &id) != EXIT_OK)
                 return EXIT_NOT_SET_UP;

@@ -24,7 +24,7 @@ int verb_session_create(const Request *q) {
         _cleanup_free_ char *id = NULL;
         int r;
 
-        r = connection_open(q, CONNECT_START | CONNECT_START_SAYS, &c);
+        r = connection_open(q, CONNECT_START | CONNECT_START_SAYS | CONNECT_ASKS, &c);
         if (r == EXIT_OK)
                 r = create_session(c, q, q->keep_terminal, NULL, &id);
         if (r != EXIT_OK)
@@ -44,7 +44,7 @@ int verb_session_start(const Request *q) {
         _cleanup_(description_done) Description d = {};
         int r;
 
-        r = connection_open(q, CONNECT_START_STATE, &c);
+        r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (r != EXIT_OK)
                 return r;
         if (!q->attach)
@@ -60,7 +60,7 @@ static int for_each(const Request *q, int (*act)(Connection *c, const char *id, 
         _cleanup_(connection_freep) Connection *c = NULL;
         int code, r;
 
-        code = connection_open(q, CONNECT_START_STATE, &c);
+        code = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (code != EXIT_OK)
                 return code;
         for (size_t i = 0; i < q->n_operands; i++) {
@@ -115,7 +115,7 @@ int verb_session_attach(const Request *q) {
         const char *id = q->operands[0];
         int r;
 
-        r = connection_open(q, CONNECT_START_STATE, &c);
+        r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (r == EXIT_OK)
                 r = describe(c, id, &d);
         if (r != EXIT_OK)

@@ -16,7 +16,7 @@ int verb_threads_rm(const Request *q) {
         _cleanup_(connection_freep) Connection *c = NULL;
         int code, r;
 
-        code = connection_open(q, CONNECT_START_STATE, &c);
+        code = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (code != EXIT_OK)
                 return code;
         for (size_t i = 0; i < q->n_operands; i++) {

@@ -39,7 +39,8 @@ const Option options[] = {
         {"--help", "-h", NULL, OPTION_FLAG, OPTIONS_COMMON, AT(help), "print this"},
         {"--json", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(json), "print JSON, for programs"},
         {"--no-pager", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(no_pager), "do not pipe long output into a pager"},
-        {"--project", "-p", "DIR", OPTION_TEXT, OPTIONS_CREATE, AT(project), "the directory to work in (default: the current one)"},
+        {"--project", "-p", "DIR", OPTION_TEXT, OPTIONS_CREATE, AT(project),
+         "the directory to work in (default: the current one); with --system a project's name"},
         {"--allow", "-a", "HOST", OPTION_LIST, OPTIONS_CREATE, AT(allow), "narrow what it may reach to this host, or *.NAME (repeatable)"},
         {"--network", NULL, "MODE", OPTION_TEXT, OPTIONS_CREATE, AT(network), "restricted, or none"},
         {"--provider", NULL, "ID", OPTION_TEXT, OPTIONS_CREATE, AT(provider), "the provider to use, of those configured"},
@@ -58,11 +59,13 @@ const Option options[] = {
         {"--outcome", NULL, "OUTCOME", OPTION_TEXT, OPTIONS_RECEIPTS, AT(outcome),
          "those only: completed, interrupted, denied, refused, upstream-unreachable"},
         {"--since", NULL, "SPAN", OPTION_TEXT, OPTIONS_RECEIPTS, AT(since), "those of the last SPAN only, such as 2h"},
+        {"--system", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(system), "use the system's errandd"},
+        {"--user", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(user), "use the errandd on the bus of one's own session"},
         {"--embedded", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(embedded), "use an errandd of one's own, and start it if need be"},
         {"--no-start", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(no_start), "do not start an errandd"},
         {"--state-dir", NULL, "DIR", OPTION_TEXT, OPTIONS_DAEMON, AT(state_dir), "embedded: where its state is (or $ERRAND_EMBEDDED_STATE)"},
         {"--config", "-c", "FILE", OPTION_TEXT, OPTIONS_DAEMON, AT(config), "embedded: its configuration (or $ERRAND_CONFIG)"},
-        {"--user", NULL, "NAME", OPTION_TEXT, OPTIONS_DAEMON, AT(user), "embedded, as root: the account whose rights sessions have"},
+        {"--account", NULL, "NAME", OPTION_TEXT, OPTIONS_DAEMON, AT(account), "embedded, as root: the account whose rights sessions have"},
 };
 const size_t n_options = ELEMENTSOF(options);
 

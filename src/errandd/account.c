@@ -72,8 +72,8 @@ static int by_name(const char *user, uid_t *ret, Fault *f) {
         else if (parse_u64(user, UID_VALID_MAX, &number) >= 0)
                 *ret = (uid_t) number;
         else
-                return fault_set(f, ERROR_INVALID_ARGUMENT, "--user %s: there is no such account", user);
-        return *ret == 0 ? fault_set(f, ERROR_NOT_PERMITTED, "--user %s: uid 0 never runs a session; name an ordinary account", user) : 0;
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "there is no account %s", user);
+        return *ret == 0 ? fault_set(f, ERROR_NOT_PERMITTED, "account %s: uid 0 never runs a session; name an ordinary account", user) : 0;
 }
 
 static uid_t nobody(void) {
@@ -94,7 +94,7 @@ int account_decide(const char *user, int project, Identity *ret, AccountReason *
                 if (r < 0)
                         return r;
                 if (asked != uid)
-                        return fault_set(f, ERROR_NOT_PERMITTED, "--user %s: only root can run a session as another account", user);
+                        return fault_set(f, ERROR_NOT_PERMITTED, "account %s: only root can run a session as another account", user);
         } else if (user) {
                 int r = by_name(user, &uid, f);
                 if (r < 0)
@@ -162,7 +162,7 @@ int account_check_project(const Identity *i, int project, const char *path, Faul
                 return 0;
         return fault_set(f, ERROR_SETUP,
                          "account %s (uid %u), which the session would run as, cannot read and write the project %s: %s; give it the directory "
-                         "(chown), or name its owner with --user", i->name, i->uid, path, strerror(-r));
+                         "(chown), or name its owner with --account", i->name, i->uid, path, strerror(-r));
 }
 
 /* Lines of /proc/self/uid_map: INSIDE OUTSIDE COUNT. */

@@ -54,26 +54,38 @@ static int read_project(sd_bus_message *m, GateDetails *d) {
         return r;
 }
 
-void gate_details_read(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *ret) {
+static int read_details(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *d) {
+        char buffer[TIMESPAN_TEXT_MAX];
         const Grant *g;
-        int r = 0;
+
+        if (action->permission == PERMISSION_CREATE)
+                return read_project(m, d);
+        if (streq(action->member, "Grant"))
+                return read_grant(m, d);
+        g = session ? grant_list_find(session_grants(session), (uint32_t) grant) : NULL;
+        if (g) {
+                put(d->host, g->host);
+                put(d->duration, grant_duration_text(g, buffer));
+        }
+        return 0;
+}
+
+void gate_details_read(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *ret) {
+        bool create = action->permission == PERMISSION_CREATE;
 
         *ret = (GateDetails){};
         if (session && session_record(session)->project)
                 put(ret->project, session_record(session)->project);
-        if (action->kind != MEMBER_METHOD)
+        if (action->kind != MEMBER_METHOD || (!create && action->permission != PERMISSION_GRANT))
                 return;
-        if (action->permission == PERMISSION_CREATE)
-                r = read_project(m, ret);
-        else if (action->permission == PERMISSION_GRANT && streq(action->member, "Grant"))
-                r = read_grant(m, ret);
-        else if (action->permission == PERMISSION_GRANT && session) {
-                g = grant_list_find(session_grants(session), (uint32_t) grant);
-                put(ret->host, g ? g->host : "");
-        }
-        if (r < 0) {
+        if (read_details(m, action, session, grant, ret) < 0)
                 ret->whole_project = NULL;
-                ret->host[0] = ret->duration[0] = 0;
-        }
         (void) sd_bus_message_rewind(m, true);
+        /* A message's variable without a value would stand in it as it is. */
+        if (create && !*ret->project)
+                put(ret->project, "-");
+        if (!create && !*ret->host)
+                put(ret->host, "-");
+        if (!create && !*ret->duration)
+                put(ret->duration, "-");
 }

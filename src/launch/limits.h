@@ -19,4 +19,5 @@
 #define DESCRIPTION_MAX 256U /* one line of a table */
 #define SCOPE_USEC (10 * USEC_PER_SEC) /* a user manager makes one within 12 ms; it may be starting */
 #define MANAGER_USEC (2 * USEC_PER_SEC) /* until it says what it is */
+#define MANAGER_AGAIN_USEC USEC_PER_SEC /* one that executes itself anew is back within a second */
 #define SCOPE_TRIES_MAX 4U   /* while one of an earlier run is going */

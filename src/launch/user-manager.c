@@ -18,6 +18,7 @@ struct UserManager {
         void *userdata;
 
         sd_bus *bus;
+        sd_event_source *again; /* after it went */
         sd_bus_slot *disconnected, *job_new, *version;
         bool takes_pidfds;
 };
@@ -58,6 +59,7 @@ UserManager *user_manager_free(UserManager *m) {
         if (!m)
                 return NULL;
         user_manager_drop(m);
+        sd_event_source_disable_unref(m->again);
         sd_event_unref(m->event);
         return mfree(m);
 }
@@ -68,41 +70,63 @@ static void job_free(void *userdata) {
         free(userdata);
 }
 
-static int on_job_type(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        const Job *job = userdata;
-        const char *type;
-
-        /* A job that is over already has stopped what there was to stop: the end of the session tells the rest. */
-        if (!sd_bus_message_is_method_error(m, NULL) && sd_bus_message_read(m, "v", "s", &type) >= 0 &&
-            (streq(type, "stop") || streq(type, "restart")))
-                job->manager->stopping(job->unit, job->manager->userdata);
-        return 0;
-}
-
-static int on_job_new(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        UserManager *manager = userdata;
+static int ask(UserManager *m, const char *unit, const char *path, const char *interface, const char *property, sd_bus_message_handler_t answer) {
         sd_bus_slot *slot = NULL;
-        const char *path, *unit;
-        size_t size;
 
-        if (sd_bus_message_read(m, "uos", NULL, &path, &unit) < 0 || !scope_unit_session(unit, &size))
-                return 0;
         Job *job = calloc(1, sizeof(Job));
         if (!job)
-                return 0;
-        job->manager = manager;
+                return -ENOMEM;
+        job->manager = m;
         (void) snprintf(job->unit, sizeof(job->unit), "%s", unit);
-        int r = sd_bus_call_method_async(manager->bus, &slot, MANAGER_DESTINATION, path, "org.freedesktop.DBus.Properties", "Get", on_job_type,
-                                         job, "ss", "org.freedesktop.systemd1.Job", "JobType");
+        int r = sd_bus_call_method_async(m->bus, &slot, MANAGER_DESTINATION, path, "org.freedesktop.DBus.Properties", "Get", answer, job, "ss",
+                                         interface, property);
         if (r >= 0) /* both go with the answer, or with the connection */
                 r = sd_bus_slot_set_destroy_callback(slot, job_free);
         if (r >= 0)
                 r = sd_bus_slot_set_floating(slot, true);
         sd_bus_slot_unref(slot);
-        if (r < 0) {
-                log_warning_errno(r, "What is done to %s is not known: %m", unit);
+        if (r < 0)
                 free(job);
+        return r;
+}
+
+static int on_active_state(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const Job *job = userdata;
+        const char *state;
+
+        if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "v", "s", &state) < 0 || !streq(state, "active"))
+                job->manager->stopping(job->unit, job->manager->userdata);
+        return 0;
+}
+
+static int on_job_type(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        _cleanup_free_ char *path = NULL;
+        const Job *job = userdata;
+        const char *type;
+
+        if (!sd_bus_message_is_method_error(m, NULL)) {
+                if (sd_bus_message_read(m, "v", "s", &type) >= 0 && (streq(type, "stop") || streq(type, "restart")))
+                        job->manager->stopping(job->unit, job->manager->userdata);
+                return 0;
         }
+        /* It is over already: a stop that had little to wait for, or a start of what ran. */
+        int r = sd_bus_path_encode(MANAGER_PATH "/unit", job->unit, &path);
+        if (r >= 0)
+                r = ask(job->manager, job->unit, path, "org.freedesktop.systemd1.Unit", "ActiveState", on_active_state);
+        if (r < 0)
+                log_warning_errno(r, "What was done to %s is not known: %m", job->unit);
+        return 0;
+}
+
+static int on_job_new(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const char *path, *unit;
+        size_t size;
+
+        if (sd_bus_message_read(m, "uos", NULL, &path, &unit) < 0 || !scope_unit_session(unit, &size))
+                return 0;
+        int r = ask(userdata, unit, path, "org.freedesktop.systemd1.Job", "JobType", on_job_type);
+        if (r < 0)
+                log_warning_errno(r, "What is done to %s is not known: %m", unit);
         return 0;
 }
 
@@ -119,8 +143,26 @@ void user_manager_stop_unit(UserManager *m, const char *unit) {
 
 /* ---- the connection ---- */
 
-static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        user_manager_drop(userdata);
+/* As a manager goes on that was upgraded: its scopes are there still, and may be stopped by others. One that is not there again is asked
+ * when it is needed. */
+static int on_again(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        _cleanup_free_ char *problem = NULL;
+        UserManager *m = userdata;
+        sd_bus *bus;
+
+        m->again = sd_event_source_disable_unref(m->again);
+        if (user_manager_connect(m, &bus, &problem) < 0)
+                log_warning("That others stop scopes will not be told: %s", problem ?: "out of memory");
+        return 0;
+}
+
+static int on_disconnected(_unused_ sd_bus_message *message, void *userdata, _unused_ sd_bus_error *error) {
+        UserManager *m = userdata;
+
+        user_manager_drop(m);
+        sd_event_source_disable_unref(m->again);
+        m->again = NULL;
+        (void) sd_event_add_time_relative(m->event, &m->again, CLOCK_MONOTONIC, MANAGER_AGAIN_USEC, 1, on_again, m);
         return 0;
 }
 

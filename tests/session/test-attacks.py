@@ -185,9 +185,9 @@ if os.getuid() == 0:
         project = folder(errand, "open")
         os.chmod(project, 0o777)
         os.chmod(t.directory, 0o755)
-        t.equal(errand.good("run", "--project", project, "--user", first, "id", "-u"), first + "\n", "the first")
-        t.equal(errand.good("run", "--project", project, "--user", second, "id", "-u"), second + "\n", "the second")
-        t.equal(errand.run("run", "--project", project, "--user", "root", "id", "-u")[:2], (NOT_SET_UP, ""), "root")
-        t.equal(errand.run("run", "--project", project, "--user", "nosuchaccount", "id", "-u")[:2], (NOT_SET_UP, ""), "none")
+        t.equal(errand.good("run", "--project", project, "--account", first, "id", "-u"), first + "\n", "the first")
+        t.equal(errand.good("run", "--project", project, "--account", second, "id", "-u"), second + "\n", "the second")
+        t.equal(errand.run("run", "--project", project, "--account", "root", "id", "-u")[:2], (NOT_SET_UP, ""), "root")
+        t.equal(errand.run("run", "--project", project, "--account", "nosuchaccount", "id", "-u")[:2], (NOT_SET_UP, ""), "none")
 
 run()

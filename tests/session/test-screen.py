@@ -228,7 +228,7 @@ def _(t):
 @case("C203 C206: as many redraws as an hour has seconds: no program of the session grows, and keys still arrive")
 def _(t):
     errand, screen, settings, modes = begin(t)
-    screen.line("clear; $ERRAND run --embedded --id hour -- sh -c 'i=0; while [ $i -lt 3600 ]; do printf \"\\033[H\\033[2J\"; seq 1 400; i=$((i+1)); done;"
+    screen.line("clear; $ERRAND run --embedded --id hour -- sh -c 'i=0 frame=$(seq 1 400); while [ $i -lt 3600 ]; do printf \"\\033[H\\033[2J%s\\n\" \"$frame\"; i=$((i+1)); done;"
                 " echo frames-$i; read x; exit 6'; echo code-$?")
     screen.wait("frames-3600")
     for pid, name in errand.family().items():

@@ -6,6 +6,7 @@
 
 #include "basic/fd.h"
 #include "basic/text.h"
+#include "launch/project.h"
 #include "launch/request.h"
 #include "launch/usage.h"
 #include "test.h"
@@ -137,6 +138,75 @@ static void test_ids(void) {
                 CHECK(!session_id_valid(bad[i]));
 }
 
+#define SCOPE "\"unit\":\"errand-session-s1.scope\",\"description\":\"Session s1\",\"delegate\":true"
+
+static void test_scope(void) {
+        _cleanup_(launch_plan_freep) LaunchPlan *p = NULL, *q = NULL;
+        _cleanup_free_ char *problem = NULL;
+
+        CHECK_INT(parse(MEMBERS ",\"interactive\":false,\"scope\":{" SCOPE ",\"slice\":\"errand.slice\",\"memoryMax\":4294967296,\"memorySwapMax\":0,"
+                        "\"tasksMax\":512,\"cpuQuotaPerSecUSec\":2000000}", FDS, NULL, 0, &p, &problem), 0);
+        CHECK_STR(p->scope->unit, "errand-session-s1.scope");
+        CHECK_STR(p->scope->slice, "errand.slice");
+        CHECK_STR(p->scope->description, "Session s1");
+        CHECK(p->scope->delegate);
+        CHECK_INT(p->scope->memory_max, 4294967296);
+        CHECK_INT(p->scope->memory_swap_max, 0);
+        CHECK_INT(p->scope->tasks_max, 512);
+        CHECK_INT(p->scope->cpu_quota_usec, 2000000);
+        CHECK_INT(parse(MEMBERS ",\"interactive\":false,\"scope\":{" SCOPE "}", FDS, NULL, 0, &q, &problem), 0);
+        CHECK(!q->scope->slice && q->scope->memory_max == SCOPE_NOT_LIMITED && q->scope->memory_swap_max == SCOPE_NOT_LIMITED);
+        CHECK(q->scope->tasks_max == SCOPE_NOT_LIMITED && q->scope->cpu_quota_usec == SCOPE_NOT_LIMITED);
+}
+
+static void test_scope_refused(void) {
+        static const struct {
+                const char *scope, *problem;
+        } table[] = {
+                {"1", "\"scope\" is not an object"},
+                {"{}", "\"unit\" of \"scope\" is not \"errand-session-s1.scope\""},
+                {"{\"unit\":\"errand-session-s2.scope\"}", "\"unit\" of \"scope\" is not \"errand-session-s1.scope\""},
+                {"{\"unit\":\"errand-session-s1.scope\"}", "\"description\" of \"scope\" is not a line of at most 256 bytes"},
+                {"{" SCOPE ",\"slice\":\"errand.service\"}", "\"slice\" of \"scope\" is not the name of a slice"},
+                {"{" SCOPE ",\"slice\":\"../errand.slice\"}", "\"slice\" of \"scope\" is not the name of a slice"},
+                {"{" SCOPE ",\"memoryMax\":0}", "\"memoryMax\" of \"scope\" is not a number from 1 on"},
+                {"{" SCOPE ",\"memorySwapMax\":\"0\"}", "\"memorySwapMax\" of \"scope\" is not a number from 0 on"},
+                {"{" SCOPE ",\"tasksMax\":1.5}", "\"tasksMax\" of \"scope\" is not a number from 1 on"},
+                {"{" SCOPE ",\"a\\nb\":1}", "\"a\\nb\" is no member of \"scope\""},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_free_ char *problem = NULL, *members = NULL;
+                LaunchPlan *p = NULL;
+                CHECK(asprintf(&members, MEMBERS ",\"interactive\":false,\"scope\":%s", table[i].scope) > 0);
+                CHECK_INT(parse(members, FDS, NULL, 0, &p, &problem), -EBADMSG);
+                CHECK(!p);
+                CHECK_STR(problem, table[i].problem);
+        }
+}
+
+static void test_scope_session(void) {
+        static const char *const bad[] = {"", "errand-session-.scope", "errand-session-a.service", "errand-session-A.scope", "xerrand-session-a.scope",
+                                          "errand-session-a.scope.scope", "errand-session-abcdefghijklmnopqrstuvwxyz012.scope"};
+        size_t size;
+
+        const char *id = scope_unit_session("errand-session-a1.scope", &size);
+        CHECK(id && size == 2 && strncmp(id, "a1", 2) == 0);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                CHECK(!scope_unit_session(bad[i], &size));
+}
+
+static void test_project_names(void) {
+        static const char *const good[] = {"a", "Z9", "web-site_2.0", "-x", "0123456789012345678901234567890123456789012345678901234567890123"};
+        static const char *const bad[] = {"", ".", "..", ".git", "a/b", "a b", "a\n", "\xc3\xa4", "a\\b", "a:b",
+                                          "01234567890123456789012345678901234567890123456789012345678901234"};
+
+        for (size_t i = 0; i < ELEMENTSOF(good); i++)
+                CHECK(project_name_valid(good[i]));
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                CHECK(!project_name_valid(bad[i]));
+}
+
 static void test_stat(void) {
         uint64_t ticks, pages;
         pid_t pid, parent;
@@ -166,6 +236,10 @@ int main(void) {
         RUN(test_refused, "C199: members that are missing, unknown, or of another kind");
         RUN(test_fds_refused, "C199: descriptors that are unknown, out of place, or of another kind, are refused and closed");
         RUN(test_ids, "C199: what a session's id may be");
+        RUN(test_scope, "T004: a scope with everything, and with the least");
+        RUN(test_scope_refused, "C199: a scope that is another session's, or holds what is unknown or of another kind");
+        RUN(test_scope_session, "T004: whose scope a unit is");
+        RUN(test_project_names, "T004: what a project's name may be");
         RUN(test_stat, "a process as /proc tells it, whatever its name");
         RUN(test_usage, "what this process uses");
         return TEST_END();
