@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
 
-#include "basic/clock.h"
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
@@ -141,31 +140,12 @@ static int refuse_connection(const Paths *p, int r) {
         }
 }
 
-/* Until both sides know each other; sd_bus_call() would wait for it much longer. */
-static int await_ready(sd_bus *bus) {
-        usec_t deadline = now_monotonic() + HELLO_USEC, now;
-        int r;
-
-        while ((r = sd_bus_is_ready(bus)) == 0) {
-                r = sd_bus_process(bus, NULL);
-                if (r > 0)
-                        continue;
-                now = now_monotonic();
-                if (r < 0 || now >= deadline)
-                        return r < 0 ? r : -ETIMEDOUT;
-                r = sd_bus_wait(bus, deadline - now);
-                if (r < 0 && r != -EINTR)
-                        return r;
-        }
-        return r;
-}
-
 static int say_hello(Connection *c) {
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
 
-        r = await_ready(c->bus);
+        r = bus_await_ready(c->bus, HELLO_USEC);
         if (r >= 0)
                 r = connection_new_call(c, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping", &m);
         if (r >= 0)

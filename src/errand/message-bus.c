@@ -8,6 +8,24 @@
 #define ANSWER_USEC (5 * USEC_PER_SEC) /* of the bus daemon itself */
 #define START_USEC (60 * USEC_PER_SEC) /* errandd probes its backend before it takes its name */
 
+int bus_await_ready(sd_bus *bus, usec_t timeout) {
+        usec_t deadline = now_monotonic() + timeout, now;
+        int r;
+
+        while ((r = sd_bus_is_ready(bus)) == 0) {
+                r = sd_bus_process(bus, NULL);
+                if (r > 0)
+                        continue;
+                now = now_monotonic();
+                if (r < 0 || now >= deadline)
+                        return r < 0 ? r : -ETIMEDOUT;
+                r = sd_bus_wait(bus, deadline - now);
+                if (r < 0 && r != -EINTR)
+                        return r;
+        }
+        return r;
+}
+
 static int ask(sd_bus *bus, const char *member, usec_t timeout, sd_bus_error *e, sd_bus_message **ret, const char *types, ...) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         va_list ap;
@@ -87,6 +105,8 @@ int message_bus_open(MessageBusKind kind, bool may_start, sd_bus **ret, char **r
                 return -ENOMEDIUM;
         if (r >= 0)
                 r = sd_bus_set_method_call_timeout(bus, UINT64_MAX); /* somebody may be typing a password */
+        if (r >= 0)
+                r = bus_await_ready(bus, ANSWER_USEC);
         if (r >= 0)
                 r = find_owner(bus, may_start, ret_owner, ret_problem);
         if (r >= 0 && sd_bus_can_send(bus, 'h') <= 0)

@@ -5,7 +5,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "basic/macro.h"
+#include "basic/clock.h"
 
 #define BUS_NAME "org.errand1"
 
@@ -13,6 +13,9 @@ typedef enum MessageBusKind {
         MESSAGE_BUS_SYSTEM,
         MESSAGE_BUS_USER,
 } MessageBusKind;
+
+/* Until both sides know each other; sd_bus_call() would wait for it much longer. -ETIMEDOUT. */
+int bus_await_ready(sd_bus *bus, usec_t timeout);
 
 /* 0 with *ret, a connection whose calls may pass descriptors, and the unique name that errandd has on it, so that nobody who takes its name over later
  * hears what was meant for it. -ENOMEDIUM: there is no such bus; -ENXIO: errandd is not on it and cannot be started; -EACCES, -EPERM: the bus may not be

@@ -56,6 +56,7 @@ Manager *fake_manager_free(Manager *m) {
                 stored_receipt_done(m->receipts + i);
         config_free(m->config);
         strv_free(m->report);
+        free(m->seen_project);
         free(m->seen_command);
         free(m->seen_allow);
         free(m->seen_env);
@@ -213,6 +214,8 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *opt
         free(m->seen_allow);
         free(m->seen_env);
         m->seen = *options;
+        free(m->seen_project);
+        m->seen_project = options->project ? strdup(options->project) : NULL;
         m->seen_command = join(options->command);
         m->seen_allow = join(options->allow);
         m->seen_env = join(options->env);

@@ -32,7 +32,7 @@ struct Manager {
         bool stdio_taken;
         char **report;
         SessionOptions seen; /* of CreateSession, texts duplicated where tests look */
-        char *seen_command, *seen_allow, *seen_env;
+        char *seen_project, *seen_command, *seen_allow, *seen_env;
         Fault fail; /* what the next act fails with */
         const char *project; /* one that has an owner */
         uid_t project_owner;
