@@ -110,6 +110,11 @@ static void reply_once(Session *s, const char *problem) {
         launcher_open_reply(&w, "launched", s->ticket);
         json_add_u64(&w, "pid", (uint64_t) s->pid);
         json_add_string(&w, "scope", s->scope ? scope_unit(s->scope) : NULL);
+        json_open_array(&w, "notApplied");
+        for (ScopeLimit i = 0; i < _SCOPE_LIMIT_MAX && s->scope; i++)
+                if (scope_limit_missing(s->scope, i))
+                        json_add_string(&w, NULL, scope_limit_name(i)->name);
+        json_close_array(&w);
         launcher_send_reply(s->launcher, s->ticket, &w);
 }
 

@@ -8,6 +8,17 @@
 #define UNIT_PREFIX "errand-session-"
 #define UNIT_SUFFIX ".scope"
 
+static const ScopeLimitName limit_table[_SCOPE_LIMIT_MAX] = {
+        [SCOPE_MEMORY_MAX] = {"memoryMax", "MemoryMax", "memory.max", 1},
+        [SCOPE_MEMORY_SWAP_MAX] = {"memorySwapMax", "MemorySwapMax", "memory.swap.max", 0},
+        [SCOPE_TASKS_MAX] = {"tasksMax", "TasksMax", "pids.max", 1},
+        [SCOPE_CPU_QUOTA] = {"cpuQuotaPerSecUSec", "CPUQuotaPerSecUSec", "cpu.max", 1},
+};
+
+const ScopeLimitName *scope_limit_name(ScopeLimit limit) {
+        return &limit_table[limit];
+}
+
 ScopePlan *scope_plan_free(ScopePlan *p) {
         if (!p)
                 return NULL;
@@ -50,19 +61,31 @@ static int read_names(JsonObject *o, const char *session, ScopePlan *p, char **r
         return p->unit && p->description && (p->slice || !has_slice) ? 0 : -ENOMEM;
 }
 
-static int read_limit(JsonObject *o, const char *name, uint64_t least, uint64_t *ret, char **ret_problem) {
-        uint64_t value = SCOPE_NOT_LIMITED;
+static int read_limits(JsonObject *o, ScopePlan *p, char **ret_problem) {
+        _cleanup_strv_free_ char **required = NULL;
+        size_t n_required = 0;
 
-        int r = json_get_u64(o, name, INT64_MAX, &value);
-        if ((r < 0 && r != -ENOENT) || value < least)
-                return problem_set(ret_problem, "\"%s\" of \"scope\" is not a number from %llu on", name, (unsigned long long) least);
-        *ret = value;
+        int r = json_get_strv(o, "required", &required);
+        if (r < 0 && r != -ENOENT)
+                return problem_set(ret_problem, "\"required\" of \"scope\" is not a list of its limits");
+        for (ScopeLimit i = 0; i < _SCOPE_LIMIT_MAX; i++) {
+                const ScopeLimitName *n = scope_limit_name(i);
+                p->limits[i] = SCOPE_NOT_LIMITED;
+                r = json_get_u64(o, n->name, INT64_MAX, &p->limits[i]);
+                if ((r < 0 && r != -ENOENT) || p->limits[i] < n->least)
+                        return problem_set(ret_problem, "\"%s\" of \"scope\" is not a number from %llu on", n->name,
+                                           (unsigned long long) n->least);
+                p->required[i] = r >= 0 && strv_contains(required, n->name);
+                n_required += p->required[i];
+        }
+        if (n_required != strv_length(required))
+                return problem_set(ret_problem, "\"required\" of \"scope\" names what is no limit that it has, or one twice");
         return 0;
 }
 
 int scope_plan_parse(JsonObject *o, const char *session, ScopePlan **ret, char **ret_problem) {
         static const char *const known[] = {"unit", "slice", "description", "memoryMax", "memorySwapMax", "tasksMax",
-                                            "cpuQuotaPerSecUSec", "delegate", NULL};
+                                            "cpuQuotaPerSecUSec", "required", "delegate", NULL};
         _cleanup_(scope_plan_freep) ScopePlan *p = calloc(1, sizeof(ScopePlan));
         const char *unknown;
 
@@ -74,13 +97,7 @@ int scope_plan_parse(JsonObject *o, const char *session, ScopePlan **ret, char *
         }
         int r = read_names(o, session, p, ret_problem);
         if (r >= 0)
-                r = read_limit(o, "memoryMax", 1, &p->memory_max, ret_problem);
-        if (r >= 0)
-                r = read_limit(o, "memorySwapMax", 0, &p->memory_swap_max, ret_problem);
-        if (r >= 0)
-                r = read_limit(o, "tasksMax", 1, &p->tasks_max, ret_problem);
-        if (r >= 0)
-                r = read_limit(o, "cpuQuotaPerSecUSec", 1, &p->cpu_quota_usec, ret_problem);
+                r = read_limits(o, p, ret_problem);
         if (r >= 0 && json_get_bool(o, "delegate", &p->delegate) < 0)
                 r = problem_set(ret_problem, "\"delegate\" of \"scope\" is not true or false");
         if (r < 0)

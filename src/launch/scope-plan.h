@@ -9,15 +9,31 @@
 
 #define SCOPE_NOT_LIMITED UINT64_MAX
 
+typedef enum ScopeLimit {
+        SCOPE_MEMORY_MAX,      /* bytes, as is the next */
+        SCOPE_MEMORY_SWAP_MAX,
+        SCOPE_TASKS_MAX,
+        SCOPE_CPU_QUOTA,       /* microseconds of CPU time in a second; more than a second is more than one CPU */
+        _SCOPE_LIMIT_MAX,
+        _SCOPE_LIMIT_INVALID = -EINVAL,
+} ScopeLimit;
+
+typedef struct ScopeLimitName {
+        const char *name;     /* in messages */
+        const char *property; /* of the unit */
+        const char *file;     /* of its group */
+        uint64_t least;
+} ScopeLimitName;
+
+const ScopeLimitName *scope_limit_name(ScopeLimit limit);
+
 typedef struct ScopePlan {
         char *unit;          /* "errand-session-ID.scope" of the session's own id */
         char *slice;         /* NULL: where the manager puts it */
         char *description;
         bool delegate;
-        uint64_t memory_max; /* bytes; SCOPE_NOT_LIMITED here and below */
-        uint64_t memory_swap_max;
-        uint64_t tasks_max;
-        usec_t cpu_quota_usec; /* of CPU time in a second; more than a second is more than one CPU */
+        uint64_t limits[_SCOPE_LIMIT_MAX]; /* SCOPE_NOT_LIMITED: none */
+        bool required[_SCOPE_LIMIT_MAX];   /* nothing runs when the kernel does not hold it */
 } ScopePlan;
 
 /* -EBADMSG with *ret_problem, a sentence (to free). */

@@ -2,7 +2,7 @@
 #include <poll.h>
 #include <stdarg.h>
 
-#include "basic/log.h"
+#include "basic/fd.h"
 #include "basic/text.h"
 #include "launch/limits.h"
 #include "launch/scope.h"
@@ -24,6 +24,7 @@ struct Scope {
         unsigned tries;
         bool waits; /* for the end of an older one of that name */
         bool asked; /* there may be one to stop */
+        bool missing[_SCOPE_LIMIT_MAX];
 };
 
 static void stop_waiting(Scope *s) {
@@ -49,6 +50,10 @@ Scope *scope_free(Scope *s) {
 
 const char *scope_unit(const Scope *s) {
         return s->plan->unit;
+}
+
+bool scope_limit_missing(const Scope *s, ScopeLimit limit) {
+        return s->missing[limit];
 }
 
 void scope_stop(Scope *s) {
@@ -79,6 +84,23 @@ _printf_(3, 4) static int fail(Scope *s, int error, const char *format, ...) {
         return 0;
 }
 
+/* Read from the kernel: a manager takes a limit that it has no controller for. */
+static int check_limits(Scope *s, const char *path) {
+        _cleanup_close_ int group = cgroup_open(path);
+
+        for (ScopeLimit i = 0; i < _SCOPE_LIMIT_MAX; i++) {
+                const ScopeLimitName *n = scope_limit_name(i);
+                if (s->plan->limits[i] == SCOPE_NOT_LIMITED || cgroup_limit_holds(group, n->file, s->plan->limits[i]))
+                        continue;
+                s->missing[i] = true;
+                if (s->plan->required[i])
+                        return fail(s, -EOPNOTSUPP, "%s of %s is not held by the kernel: the account's user manager has no controller for it",
+                                    n->property, s->plan->unit);
+        }
+        finish(s, 0, NULL);
+        return 0;
+}
+
 /* What the manager says is looked at: a scope that its process is not in limits nothing. */
 static int check(Scope *s) {
         _cleanup_free_ char *path = NULL;
@@ -90,8 +112,7 @@ static int check(Scope *s) {
                 return fail(s, r, "the process that waits for %s cannot be found: %s", s->plan->unit, strerror(-r));
         if (!cgroup_is_unit(path, s->plan->unit))
                 return fail(s, -EXDEV, "the user manager says that %s is made, but the process is in %s", s->plan->unit, path);
-        finish(s, 0, NULL);
-        return 0;
+        return check_limits(s, path);
 }
 
 static int job_ended(Scope *s, const char *result) {
@@ -171,10 +192,6 @@ static int on_timeout(_unused_ sd_event_source *source, _unused_ uint64_t usec, 
 
 /* ---- the request ---- */
 
-static int append_limit(sd_bus_message *m, const char *name, uint64_t value) {
-        return value == SCOPE_NOT_LIMITED ? 0 : sd_bus_message_append(m, "(sv)", name, "t", value);
-}
-
 static int append_process(sd_bus_message *m, const Scope *s) {
         return user_manager_takes_pidfds(s->manager) ? sd_bus_message_append(m, "(sv)", "PIDFDs", "ah", 1, s->pidfd)
                                                      : sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, (uint32_t) s->pid);
@@ -188,14 +205,9 @@ static int append_properties(sd_bus_message *m, const Scope *s) {
                                       "OOMPolicy", "s", "continue", "CollectMode", "s", "inactive-or-failed");
         if (r >= 0 && p->slice)
                 r = sd_bus_message_append(m, "(sv)", "Slice", "s", p->slice);
-        if (r >= 0)
-                r = append_limit(m, "MemoryMax", p->memory_max);
-        if (r >= 0)
-                r = append_limit(m, "MemorySwapMax", p->memory_swap_max);
-        if (r >= 0)
-                r = append_limit(m, "TasksMax", p->tasks_max);
-        if (r >= 0)
-                r = append_limit(m, "CPUQuotaPerSecUSec", p->cpu_quota_usec);
+        for (ScopeLimit i = 0; i < _SCOPE_LIMIT_MAX && r >= 0; i++)
+                if (p->limits[i] != SCOPE_NOT_LIMITED)
+                        r = sd_bus_message_append(m, "(sv)", scope_limit_name(i)->property, "t", p->limits[i]);
         return r < 0 ? r : append_process(m, s);
 }
 

@@ -20,5 +20,7 @@ Scope *scope_free(Scope *s);
 DEFINE_CLEANUP(Scope *, scope_free);
 
 const char *scope_unit(const Scope *s);
+/* Of one that was made: whether a limit was asked for and the kernel does not hold it, as where the manager has no controller for it. */
+bool scope_limit_missing(const Scope *s, ScopeLimit limit);
 /* Ends all that is left in it. */
 void scope_stop(Scope *s);

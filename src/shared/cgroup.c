@@ -101,6 +101,24 @@ int cgroup_controllers(int group, char ***ret) {
         return 0;
 }
 
+bool cgroup_limit_holds(int group, const char *file, uint64_t most) {
+        char text[64];
+        uint64_t value, period = 1000000;
+
+        _cleanup_close_ int fd = openat(group, file, O_RDONLY | O_CLOEXEC);
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+        if (n <= 0)
+                return false;
+        text[n] = 0;
+        /* cpu.max has two numbers, the quota and its period; the others one. All may say "max". */
+        size_t first = strcspn(text, " \n");
+        if (parse_u64_n(text, first, UINT64_MAX, &value) < 0)
+                return false;
+        if (text[first] == ' ' && parse_u64_n(text + first + 1, strcspn(text + first + 1, "\n"), UINT32_MAX, &period) < 0)
+                return false;
+        return period > 0 && (unsigned __int128) value * 1000000 <= (unsigned __int128) most * period;
+}
+
 int cgroup_parse_oom_kills(const char *text, uint64_t *ret) {
         for (const char *line = text; *line;) {
                 size_t size = strcspn(line, "\n");

@@ -24,6 +24,9 @@ int cgroup_kill(int group, const char *child);
 /* Controllers that can be given to groups below; *ret is strv_free()d, NULL for none. */
 int cgroup_controllers(int group, char ***ret);
 
+/* Whether a limit of the group, such as "memory.max", is one, and lets no more through than `most`: of "cpu.max" microseconds in a second. */
+bool cgroup_limit_holds(int group, const char *file, uint64_t most);
+
 /* How many processes the kernel has killed for want of memory, from an open memory.events. -ENODATA: it does not say. */
 int cgroup_read_oom_kills(int events, uint64_t *ret);
 int cgroup_parse_oom_kills(const char *text, uint64_t *ret);

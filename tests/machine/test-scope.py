@@ -94,7 +94,7 @@ def _(t):
     t.equal(errand_launch.status_of(main_pid(), "Uid")[0], str(AGENT.pw_uid), "its account")
 
 
-@case("T004 S187: a session is in a scope of errand-agent's manager with its limits, and its shim is not")
+@case("D003 S187: a session is in a scope of errand-agent's manager with its limits, and its shim is not")
 def _(t):
     launcher = start(t)
     name, unit = "made", "errand-session-made.scope"
@@ -124,7 +124,7 @@ def _(t):
     t.check("scope-ended" not in [m["type"] for m in launcher.channel.events], "its end was nobody else's doing")
 
 
-@case("C200: a session is started again as soon as it has ended, although its scope may be going still")
+@case("C205 C200: a session is started again as soon as it has ended, although its scope may be going still")
 def _(t):
     launcher = start(t)
     for _ in range(20):
@@ -133,7 +133,42 @@ def _(t):
         t.equal((last["reason"], last["status"]), ("exited", 0), "the end")
 
 
-@case("T004: an administrator's systemctl stop of the scope is told, and ends the session")
+@case("C205: a hundred at once, each in its own scope before it runs, and none is left", timeout=120)
+def _(t):
+    launcher = start(t)
+    for group in range(5):
+        sessions = [launcher.session(f"many{group}x{i}", "true", scope=scope(f"many{group}x{i}")) for i in range(20)]
+        serials = {}
+        for s in sessions:
+            launcher.channel.serial += 1
+            serials[launcher.channel.serial] = s
+            launcher.channel.send({"v": 1, "type": "launch", "serial": launcher.channel.serial, **s.members, "fds": list(s.fds)}, list(s.fds.values()))
+            s.close()
+        while serials:  # in whatever order they come
+            message = launcher.channel.receive()
+            s = serials.pop(message.get("serial"), None)
+            if s:
+                t.equal((message["type"], message.get("scope")), ("launched", f"errand-session-{s.name}.scope"), message)
+            else:
+                launcher.channel.events.append(message)
+        for s in sessions:
+            last, told = s.ended()
+            t.equal((last["reason"], last["status"], told["status"]), ("exited", 0, 0), s.name)
+    wait_for(lambda: not good("systemctl", *USER, "list-units", "--all", "--plain", "--no-legend", "errand-session-many*").strip())
+
+
+@case("C082: limits are read back from the kernel: those that its manager has no controller for are told")
+def _(t):
+    launcher = start(t)
+    controllers = launcher.channel.request("probe")["controllers"]
+    s = launcher.session("limits", "true", scope=scope("limits", memoryMax=1 << 30, tasksMax=64, cpuQuotaPerSecUSec=500000))
+    reply = s.try_launch()
+    t.equal(reply["notApplied"], [limit for limit, controller in (("memoryMax", "memory"), ("tasksMax", "pids"), ("cpuQuotaPerSecUSec", "cpu"))
+                                  if controller not in controllers], "what is not held")
+    s.ended()
+
+
+@case("D003: an administrator's systemctl stop of the scope is told, and ends the session")
 def _(t):
     launcher = start(t)
     s = launcher.session("stopped", "sleep", "1000", scope=scope("stopped")).launch()
@@ -177,7 +212,7 @@ def _(t):
     t.equal((last["reason"], last["status"]), ("exited", 0), f"{last['text']} {s.transcript()}")
 
 
-@case("S120 T004: without the user manager nothing runs, and the answer says what to do; once it is back all is well")
+@case("C205: without the user manager nothing runs, and the answer says what to do; once it is back all is well")
 def _(t):
     launcher = start(t)
     good("systemctl", "stop", SERVICE)

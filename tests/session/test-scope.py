@@ -116,7 +116,7 @@ def nothing_ran(t, launcher, session, text):
 
 # ---- made ----
 
-@case("T004 S187: a session runs in a scope of its own, with its limits; the shim does not; it goes with its last process")
+@case("D003 S187: a session runs in a scope of its own, with its limits; the shim does not; it goes with its last process")
 def _(t):
     need_root(t)
     group = Group(t)
@@ -151,7 +151,7 @@ def _(t):
     t.check("scope-ended" not in [m["type"] for m in launcher.channel.events], "an end that nobody else made")
 
 
-@case("T004: a manager before systemd 255 is given the number of the process, which stays its own")
+@case("C205: a manager before systemd 255 is given the number of the process, which stays its own")
 def _(t):
     need_root(t)
     group = Group(t)
@@ -205,7 +205,7 @@ def _(t):
     t.contains(last["text"], "did not end in time", "the text")
 
 
-@case("T004: the scope of an earlier run that is there still is ended first")
+@case("C205: the scope of an earlier run that is there still is ended first")
 def _(t):
     need_root(t)
     group = Group(t)
@@ -216,7 +216,7 @@ def _(t):
     t.equal(s.ended()[0]["status"], 0, "the status")
 
 
-@case("T004: a stop of the scope by somebody else is told at once, and once; another job is not")
+@case("D003: a stop of the scope by somebody else is told at once, and once; another job is not")
 def _(t):
     need_root(t)
     group = Group(t)
@@ -242,7 +242,7 @@ def _(t):
     launcher.channel.event("scope-ended", session="stopped")
 
 
-@case("T004: a manager that went and came back is heard again; of a job that is over already the unit is asked")
+@case("D003: a manager that went and came back is heard again; of a job that is over already the unit is asked")
 def _(t):
     need_root(t)
     group = Group(t)
@@ -257,7 +257,7 @@ def _(t):
     s.ended()
 
 
-@case("C206: what the memory's limit has ended is told as that")
+@case("C085: what the memory's limit has ended is told as that")
 def _(t):
     need_root(t)
     with open(os.path.join(CGROUP, "cgroup.subtree_control"), encoding="ascii") as f:
@@ -281,10 +281,26 @@ def _(t):
     t.contains(last["text"], "out of memory", "the text")
 
 
+@case("C082: a limit that the kernel does not hold is told, and where it is required nothing runs")
+def _(t):
+    need_root(t)
+    group = Group(t)
+    launcher, _ = start(t, "made", group=group)  # which sets none
+    limits = {"memoryMax": 1 << 30, "tasksMax": 64}
+    s = launcher.session("limits", "true", scope=scope("limits", **limits))
+    reply = s.try_launch()
+    t.equal((reply["type"], reply["notApplied"]), ("launched", ["memoryMax", "tasksMax"]), reply)
+    t.equal(s.ended()[0]["status"], 0, "the status")
+    s = launcher.session("required", "touch", "ran", scope=scope("required", **limits, required=["tasksMax"]))
+    nothing_ran(t, launcher, s, "TasksMax of errand-session-required.scope is not held by the kernel")
+    s = launcher.session("none", "true", scope=scope("none"))
+    t.equal(s.try_launch()["notApplied"], [], "without a limit")
+
+
 # ---- not made: nothing runs ----
 
 def add_not_made(mode, text, stopped):
-    @case(f"S120 T004: a scope that cannot be made ({mode}): nothing runs, and the answer says why")
+    @case(f"C205: a scope that cannot be made ({mode}): nothing runs, and the answer says why")
     def _(t):
         launcher, manager = start(t, mode)
         s = launcher.session("none", "touch", "ran", scope=scope("none"))
@@ -301,7 +317,7 @@ for row in (("refused", "errand-session-none.scope: Not today,\\nsays the manage
     add_not_made(*row)
 
 
-@case("S120 T004: no user manager, or another account's: nothing is started")
+@case("C205: no user manager, or another account's: nothing is started")
 def _(t):
     launcher, _ = start(t, None)
     s = launcher.session("nobody", "touch", "ran", scope=scope("nobody"))
@@ -320,7 +336,7 @@ def _(t):
     t.contains(probe["scopesProblem"], "is not reached", "the probe")
 
 
-@case("S120 T004: a manager that does not answer, or whose job does not end, is not waited for without bound", timeout=60)
+@case("C205: a manager that does not answer, or whose job does not end, is not waited for without bound", timeout=60)
 def _(t):
     launcher, manager = start(t, "silent")
     s = launcher.session("silent", "touch", "ran", scope=scope("silent"))
@@ -351,7 +367,7 @@ def begin(t, mode, name):
     return launcher, s, launcher.channel.serial
 
 
-@case("C200 S120: a stop, or a death, while the scope is being made: nothing runs")
+@case("C205 C200: a stop, or a death, while the scope is being made: nothing runs")
 def _(t):
     launcher, s, serial = begin(t, "hanging", "early")
     t.equal(s.connect().request("stop")["type"], "ok", "stop")
@@ -361,7 +377,7 @@ def _(t):
     t.check(not os.path.exists(os.path.join(s.project, "ran")), "it ran")
 
 
-@case("C200 S120: kill -9 of the launcher while the scope is being made: the shim says that nothing ran")
+@case("C205 C200: kill -9 of the launcher while the scope is being made: the shim says that nothing ran")
 def _(t):
     launcher, s, _ = begin(t, "hanging", "orphan")
     shim = children(launcher.process.pid)[0]
@@ -374,7 +390,7 @@ def _(t):
     t.check(not os.path.exists(os.path.join(s.project, "ran")), "it ran")
 
 
-@case("C200 S120: kill -9 of the shim while the scope is being made: what waits goes with it")
+@case("C205 C200: kill -9 of the shim while the scope is being made: what waits goes with it")
 def _(t):
     launcher, s, serial = begin(t, "hanging", "shimless")
     shim = children(launcher.process.pid)[0]

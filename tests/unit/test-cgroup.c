@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "basic/macro.h"
+#include "basic/fd.h"
 #include "shared/cgroup.h"
 #include "test.h"
 
@@ -57,6 +57,33 @@ static void test_oom_kills(void) {
         CHECK_INT(n, 7);
 }
 
+static void test_limits(void) {
+        static const struct {
+                const char *text;
+                uint64_t most;
+                bool holds;
+        } table[] = {
+                {"4096\n", 4096, true},  {"4096\n", 5000, true}, {"4097\n", 4096, false}, {"0\n", 0, true},    {"max\n", UINT64_MAX - 1, false},
+                {"", 1, false},          {"x\n", 1, false},      {"-1\n", 1, false},      {"18446744073709551615\n", UINT64_MAX - 1, false},
+                {"50000 100000\n", 500000, true}, {"50000 100000\n", 499999, false}, {"max 100000\n", 500000, false},
+                {"200000 100000\n", 2000000, true}, {"50000 0\n", 500000, false}, {"50000 x\n", 500000, false},
+        };
+        char directory[] = "/tmp/errand-cgroup-XXXXXX";
+
+        CHECK(mkdtemp(directory));
+        _cleanup_close_ int group = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK(group >= 0);
+        CHECK(!cgroup_limit_holds(group, "limit", UINT64_MAX - 1));
+        CHECK(!cgroup_limit_holds(-ENODEV, "limit", UINT64_MAX - 1));
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_close_ int fd = openat(group, "limit", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+                CHECK_INT(write(fd, table[i].text, strlen(table[i].text)), strlen(table[i].text));
+                CHECK_INT(cgroup_limit_holds(group, "limit", table[i].most), table[i].holds);
+        }
+        CHECK_INT(unlinkat(group, "limit", 0), 0);
+        CHECK_INT(rmdir(directory), 0);
+}
+
 static void test_own(void) {
         _cleanup_free_ char *path = NULL;
 
@@ -69,7 +96,8 @@ static void test_own(void) {
 int main(void) {
         RUN(test_parse, "the group of a process, whatever other hierarchies there are");
         RUN(test_unit, "the unit that a group is");
-        RUN(test_oom_kills, "C206: how many were killed for want of memory");
+        RUN(test_oom_kills, "C085: how many were killed for want of memory");
+        RUN(test_limits, "C082: whether the kernel holds a limit, and no wider");
         RUN(test_own, "a process that is there, and one that is not");
         return TEST_END();
 }

@@ -145,18 +145,21 @@ static void test_scope(void) {
         _cleanup_free_ char *problem = NULL;
 
         CHECK_INT(parse(MEMBERS ",\"interactive\":false,\"scope\":{" SCOPE ",\"slice\":\"errand.slice\",\"memoryMax\":4294967296,\"memorySwapMax\":0,"
-                        "\"tasksMax\":512,\"cpuQuotaPerSecUSec\":2000000}", FDS, NULL, 0, &p, &problem), 0);
+                        "\"tasksMax\":512,\"cpuQuotaPerSecUSec\":2000000,\"required\":[\"tasksMax\"]}", FDS, NULL, 0, &p, &problem), 0);
         CHECK_STR(p->scope->unit, "errand-session-s1.scope");
         CHECK_STR(p->scope->slice, "errand.slice");
         CHECK_STR(p->scope->description, "Session s1");
         CHECK(p->scope->delegate);
-        CHECK_INT(p->scope->memory_max, 4294967296);
-        CHECK_INT(p->scope->memory_swap_max, 0);
-        CHECK_INT(p->scope->tasks_max, 512);
-        CHECK_INT(p->scope->cpu_quota_usec, 2000000);
+        CHECK_INT(p->scope->limits[SCOPE_MEMORY_MAX], 4294967296);
+        CHECK_INT(p->scope->limits[SCOPE_MEMORY_SWAP_MAX], 0);
+        CHECK_INT(p->scope->limits[SCOPE_TASKS_MAX], 512);
+        CHECK_INT(p->scope->limits[SCOPE_CPU_QUOTA], 2000000);
+        for (ScopeLimit i = 0; i < _SCOPE_LIMIT_MAX; i++)
+                CHECK_INT(p->scope->required[i], i == SCOPE_TASKS_MAX);
         CHECK_INT(parse(MEMBERS ",\"interactive\":false,\"scope\":{" SCOPE "}", FDS, NULL, 0, &q, &problem), 0);
-        CHECK(!q->scope->slice && q->scope->memory_max == SCOPE_NOT_LIMITED && q->scope->memory_swap_max == SCOPE_NOT_LIMITED);
-        CHECK(q->scope->tasks_max == SCOPE_NOT_LIMITED && q->scope->cpu_quota_usec == SCOPE_NOT_LIMITED);
+        CHECK(!q->scope->slice);
+        for (ScopeLimit i = 0; i < _SCOPE_LIMIT_MAX; i++)
+                CHECK(q->scope->limits[i] == SCOPE_NOT_LIMITED && !q->scope->required[i]);
 }
 
 static void test_scope_refused(void) {
@@ -172,6 +175,9 @@ static void test_scope_refused(void) {
                 {"{" SCOPE ",\"memoryMax\":0}", "\"memoryMax\" of \"scope\" is not a number from 1 on"},
                 {"{" SCOPE ",\"memorySwapMax\":\"0\"}", "\"memorySwapMax\" of \"scope\" is not a number from 0 on"},
                 {"{" SCOPE ",\"tasksMax\":1.5}", "\"tasksMax\" of \"scope\" is not a number from 1 on"},
+                {"{" SCOPE ",\"required\":[\"tasksMax\"]}", "\"required\" of \"scope\" names what is no limit that it has, or one twice"},
+                {"{" SCOPE ",\"tasksMax\":1,\"required\":[\"tasksMax\",\"tasksMax\"]}", "\"required\" of \"scope\" names what is no limit that it has, or one twice"},
+                {"{" SCOPE ",\"required\":1}", "\"required\" of \"scope\" is not a list of its limits"},
                 {"{" SCOPE ",\"a\\nb\":1}", "\"a\\nb\" is no member of \"scope\""},
         };
 
@@ -236,9 +242,9 @@ int main(void) {
         RUN(test_refused, "C199: members that are missing, unknown, or of another kind");
         RUN(test_fds_refused, "C199: descriptors that are unknown, out of place, or of another kind, are refused and closed");
         RUN(test_ids, "C199: what a session's id may be");
-        RUN(test_scope, "T004: a scope with everything, and with the least");
+        RUN(test_scope, "D003: a scope with everything, and with the least");
         RUN(test_scope_refused, "C199: a scope that is another session's, or holds what is unknown or of another kind");
-        RUN(test_scope_session, "T004: whose scope a unit is");
+        RUN(test_scope_session, "D003: whose scope a unit is");
         RUN(test_project_names, "T004: what a project's name may be");
         RUN(test_stat, "a process as /proc tells it, whatever its name");
         RUN(test_usage, "what this process uses");
