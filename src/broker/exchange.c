@@ -18,6 +18,7 @@ static void pump(Exchange *e);
 static Exchange *exchange_free(Exchange *e) {
         if (!e)
                 return NULL;
+        e->trust = trust_wait_cancel(e->trust);
         e->dial = dial_cancel(e->dial);
         sd_event_source_disable_unref(e->client_io);
         sd_event_source_disable_unref(e->stream_io);
@@ -92,6 +93,7 @@ void exchange_forget_upstreams(Broker *b) {
 }
 
 static void drop_upstream(Exchange *e) {
+        e->trust = trust_wait_cancel(e->trust);
         e->dial = dial_cancel(e->dial);
         e->stream_io = sd_event_source_disable_unref(e->stream_io);
         e->stream = stream_free(e->stream);
@@ -172,7 +174,7 @@ static void dial_failed(Exchange *e, DialResult result, const char *detail) {
         static const char *const phase[_DIAL_RESULT_MAX] = {
                 [DIAL_NOT_RESOLVED] = "lookup failed",
                 [DIAL_RESOLVE_TIMEOUT] = "lookup timed out",
-                [DIAL_NOT_PUBLIC] = "not a public host",
+                [DIAL_NOT_PUBLIC] = "not a public host, which no grant changes",
                 [DIAL_UNREACHABLE] = "connect failed",
         };
         const AnswerWords *words = answer_words(answer_for_dial(result));
@@ -201,9 +203,23 @@ static void on_dialled(void *userdata, DialResult result, int fd, _unused_ const
         pump(e);
 }
 
+static void on_trust(void *userdata) {
+        Exchange *e = userdata;
+
+        e->trust = NULL;
+        int r = dial_start(e->broker, &e->host, e->port, on_dialled, e, &e->dial);
+        if (r < 0) {
+                log_error_errno(r, "session %s: %s:%u: cannot be dialled: %m", e->broker->setup->session, e->host.name, e->port);
+                exchange_fail(e, RECEIPT_REFUSED, 500, "Internal Server Error", NULL);
+        }
+        pump(e);
+}
+
 static int dial(Exchange *e) {
         e->reused = false;
         e->phase = EXCHANGE_DIALLING;
+        if (e->provider && e->provider->tls && !trust_is_loaded())
+                return trust_wait(e->broker->event, on_trust, e, &e->trust);
         return dial_start(e->broker, &e->host, e->port, on_dialled, e, &e->dial);
 }
 

@@ -7,6 +7,7 @@
 #include "broker/dial.h"
 #include "broker/exchange.h"
 #include "broker/limits.h"
+#include "broker/trust.h"
 #include "broker/upstream.h"
 #include "shared/scrub.h"
 
@@ -78,6 +79,7 @@ struct Exchange {
         bool keep_alive;          /* the client wants it */
 
         ExchangePhase phase;
+        TrustWait *trust;         /* before the first dial to a provider over TLS */
         Dial *dial;
         Stream *stream;
         bool reused;              /* the stream is a kept one, and may turn out to be dead */

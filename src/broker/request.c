@@ -33,8 +33,8 @@ void request_refuse(Connection *c, Answer a, const char *body, const char *detai
         const char *text = body ? body : w->body ? w->body : w->reason;
 
         c->broker->n_refused++;
-        connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s", w->status, text, detail && *detail ? ": " : "",
-                       detail ? detail : "");
+        connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s%s", w->status, text, a == ANSWER_NOT_PUBLIC ? ", which no grant changes" : "",
+                       detail && *detail ? ": " : "", detail ? detail : "");
         (void) connection_answer(c, w->status, w->reason, text, w->extra, c->request_keep_alive && !w->closes);
 }
 

@@ -3,9 +3,9 @@
 #include <gnutls/x509.h>
 #include <sys/epoll.h>
 
-#include "basic/log.h"
 #include "basic/secret.h"
 #include "broker/tls.h"
+#include "broker/trust.h"
 
 #define CHAIN_MAX 16U /* certificates of a server; real chains have two to five */
 #define PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
@@ -17,7 +17,6 @@ static struct {
         unsigned users;
         gnutls_certificate_credentials_t credentials; /* holds nothing but the callback: there are no client certificates */
         gnutls_priority_t priority;
-        gnutls_x509_trust_list_t system;
 } shared;
 
 struct TlsPeer {
@@ -54,8 +53,8 @@ static int from_gnutls(ssize_t e) {
 static int verify_peer(gnutls_session_t session);
 
 static int shared_load(void) {
-        if (shared.system)
-                return 0;
+        if (!trust_get())
+                return -ENOMEM;
         if (!shared.credentials) {
                 int e = gnutls_certificate_allocate_credentials(&shared.credentials);
                 if (e < 0)
@@ -67,20 +66,11 @@ static int shared_load(void) {
                 if (e < 0)
                         return from_gnutls(e);
         }
-        gnutls_x509_trust_list_t list;
-        if (gnutls_x509_trust_list_init(&list, 0) < 0)
-                return -ENOMEM;
-        int n = gnutls_x509_trust_list_add_system_trust(list, 0, 0);
-        if (n <= 0)
-                log_warning("this host has no trusted certificates that could be read (Debian: ca-certificates): only providers with "
-                            "a caFile can be called over TLS");
-        shared.system = list;
         return 0;
 }
 
 static void shared_unload(void) {
-        if (shared.system)
-                gnutls_x509_trust_list_deinit(shared.system, 1);
+        trust_forget();
         if (shared.priority)
                 gnutls_priority_deinit(shared.priority);
         if (shared.credentials)
@@ -199,7 +189,7 @@ static int verify_peer(gnutls_session_t session) {
         if (e >= 0 && s->peer->own)
                 s->verify_status = verify_chain(s->peer->own, s->peer, chain, n_chain);
         if (e >= 0 && s->verify_status != 0) {
-                unsigned status = verify_chain(shared.system, s->peer, chain, n_chain);
+                unsigned status = verify_chain(trust_get(), s->peer, chain, n_chain);
                 /* What its own issuer's list found is the better reason than "unknown issuer". */
                 if (status == 0 || !s->peer->own || (s->verify_status & GNUTLS_CERT_SIGNER_NOT_FOUND))
                         s->verify_status = status;

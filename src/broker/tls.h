@@ -16,8 +16,8 @@ int tls_peer_new(const char *name, bool is_address, const char *ca_pem, size_t c
 TlsPeer *tls_peer_free(TlsPeer *p);
 DEFINE_CLEANUP(TlsPeer *, tls_peer_free);
 
-/* fd (a connected, non-blocking stream socket) and peer are borrowed and outlive the session. The first one loads the system's trust store (some
- * 20 ms and 4 MiB), shared by all peers. */
+/* fd (a connected, non-blocking stream socket) and peer are borrowed and outlive the session. Without the
+ * system's trust it waits for it (trust.h). */
 int tls_session_new(TlsPeer *peer, int fd, TlsSession **ret);
 TlsSession *tls_session_free(TlsSession *s);
 DEFINE_CLEANUP(TlsSession *, tls_session_free);

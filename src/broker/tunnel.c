@@ -29,7 +29,7 @@ typedef struct Flow {
         size_t in_pipe;
         char *buffer; /* bytes to send before anything else: what came with the CONNECT head, or a bounced piece */
         size_t size, done;
-        size_t held; /* what the buffer is counted with, in broker_hold() */
+        size_t counted; /* of the buffer, in broker_hold() */
         bool end;        /* of `from` was seen */
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
@@ -46,9 +46,9 @@ struct Tunnel {
 };
 
 static void free_buffer(Broker *b, Flow *f) {
-        broker_release(b, f->held);
+        broker_release(b, f->counted);
         f->buffer = mfree(f->buffer);
-        f->size = f->done = f->held = 0;
+        f->size = f->done = f->counted = 0;
 }
 
 Tunnel *tunnel_free(Tunnel *t) {
@@ -104,7 +104,7 @@ static int flush(Broker *b, Flow *f) {
 static ssize_t bounce(Broker *b, Flow *f) {
         if (!broker_hold(b, BOUNCE_SIZE))
                 return -ENOBUFS;
-        f->held = BOUNCE_SIZE;
+        f->counted = BOUNCE_SIZE;
         f->buffer = malloc(BOUNCE_SIZE);
         ssize_t n = f->buffer ? recv(f->from, f->buffer, BOUNCE_SIZE, 0) : -1;
         if (n <= 0) {
@@ -260,7 +260,7 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         if (c->in_size > 0) {
                 t->up.buffer = TAKE_PTR(c->in);
                 t->up.size = c->in_size;
-                t->up.held = CLIENT_BUFFER_SIZE; /* as the connection counted it */
+                t->up.counted = CLIENT_BUFFER_SIZE; /* as the connection counted it */
                 c->in_size = 0;
         }
         if (!t->down.buffer)

@@ -53,10 +53,13 @@ def names(t):
         answer = connect(broker, f"{name}:443")
         t.equal((answer.status, answer.reason), (403, "not a public host"), "answer of CONNECT")
         t.contains(answer.text, "not a public host", "body")
+        t.contains(broker.wait_log("refused with 403"), "not a public host, which no grant changes: ", "log line")
         answer = broker.ask(f"GET http://{name}:443/ HTTP/1.1\r\nHost: {name}:443\r\n{broker.auth}\r\n")
         t.equal((answer.status, answer.reason), (403, "not a public host"), "answer of GET")
     t.each(addresses, check)
     assert_untouched(t, *traps)
+    broker.control.request("stats")
+    t.equal([e for e in broker.control.events if e["type"] == "refused"], [], "questions that an owner is asked")
 
 
 @case("S020 C128 C129 C135: the same addresses as literals")

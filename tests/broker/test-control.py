@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import select
 import socket
 
 import errand_spool
@@ -204,6 +205,45 @@ def close(t):
     t.equal(up.accepts(), before, "upstream connections")
     reply = broker.control.request("grant", id="g9", host="x.com", duration="always")
     t.check(reply is None or reply["type"] == "error", lambda: f"a grant after the close was answered with {reply}")
+
+
+@case("S046 S047 C170: close cuts calls that are under way, and a stand-in is worth nothing on a connection that was kept; tunnels go on")
+def close_calls(t):
+    up = Upstream(t, "9.9.9.9:443")
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"])
+    tunnel, answer = broker.open_tunnel("api.example.com:443")
+    t.equal(answer.status, 200, "status of a tunnel")
+    kept = broker.connect()
+    kept.send(broker.route_request("p", "/status/200"))
+    t.equal(kept.answer().status, 200, "status on a connection that is kept")
+    streaming = broker.connect()
+    streaming.send(broker.route_request("p", "/endless"))
+    t.equal(streaming.head().status, 200, "status of an answer that goes on")
+    uploading = broker.connect()
+    uploading.send(broker.route_request("p", "/echo", method="POST", body=b"x" * 10).replace(b"Content-Length: 10", b"Content-Length: 1000"))
+    half = broker.connect()
+    half.send(broker.route_request("p", "/status/200")[:-2])
+    while broker.control.request("stats")["connections"] < 5:
+        pass
+    before = len(up.accepts())
+    t.equal(broker.control.request("close")["type"], "ok", "reply")
+    t.equal((broker.control.request("stats")["connections"], broker.control.request("stats")["tunnels"]), (1, 1), "connections and tunnels")
+    for client, rest in ((kept, broker.route_request("p", "/status/200")), (half, b"\r\n"), (uploading, b"x" * 990)):
+        try:
+            client.send(rest)
+            t.equal(client.rest(), b"", "what comes after the close")
+        except ConnectionError:
+            pass
+    data = streaming.rest()
+    t.lacks(data[-5:], b"0\r\n\r\n", "the end of an answer that was cut")
+    t.check(not select.select([tunnel.socket], [], [], 0)[0], "the tunnel has ended")
+    t.equal(len(up.accepts()), before, "upstream connections")
+    t.equal(sorted(r["outcome"] for r in broker.receipts(3)), ["completed", "interrupted", "interrupted"], "outcomes")
+    try:
+        broker.hand_over()
+        t.fail("the session socket still takes connections")
+    except ConnectionRefusedError:
+        pass
 
 
 @case("stats: what a supervisor that comes back needs to know of the session is there")

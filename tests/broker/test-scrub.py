@@ -82,6 +82,17 @@ def paced_splits(t):
     t.equal(body, b"[redacted] b", "the rest")
 
 
+@case("S227: no part of an answer is asked for: two parts of it could each hold half a key")
+def ranges(t):
+    _, broker, key = begin(t)
+    for header in ("Range: bytes=0-40\r\n", "RANGE: bytes=40-\r\nIf-Range: \"x\"\r\n", "Range: bytes=0-1,5-6\r\n"):
+        answer = broker.call("p", "/echo", headers=f"X-A: 1\r\n{header}")
+        t.equal(answer.status, 200, "status")
+        t.contains(answer.body, b"X-A: 1", "echo of the request")
+        t.lacks(answer.body.lower(), b"range", "echo of the request")
+        t.lacks(answer.body, key, "echo of the request")
+
+
 @case("C180: bytes that cannot begin the key leave at once, and what is held back is never lost")
 def hold_back(t):
     up, broker, key = begin(t, key="s-secret-key-0123456789")

@@ -100,23 +100,27 @@ static void test_own_namespace(void) {
 }
 
 static void test_bad(void) {
-        static const Wanted bad[] = {
-                {AF_INET, SOCK_STREAM, 0, INADDR_LOOPBACK, false},
-                {AF_INET, SOCK_STREAM, 0, INADDR_ANY, true},
-                {AF_INET, SOCK_DGRAM, 0, INADDR_LOOPBACK, false},
-                {AF_INET6, SOCK_STREAM, 0, 0, true},
-                {AF_UNIX, SOCK_STREAM, 0, 0, false},
-                {AF_INET, SOCK_STREAM, 262 /* MPTCP */, INADDR_LOOPBACK, true},
+        static const struct {
+                Wanted wanted;
+                const char *problem;
+        } bad[] = {
+                {{AF_INET, SOCK_STREAM, 0, INADDR_LOOPBACK, false}, "the listener does not listen"},
+                {{AF_INET, SOCK_STREAM, 0, INADDR_ANY, true}, "the listener is not bound to a loopback address and a port"},
+                {{AF_INET, SOCK_DGRAM, 0, INADDR_LOOPBACK, false}, "the listener is not a TCP socket"},
+                {{AF_INET6, SOCK_STREAM, 0, 0, true}, "the listener is not an IPv4 socket"},
+                {{AF_UNIX, SOCK_STREAM, 0, 0, false}, "the listener is not an IPv4 socket"},
+                {{AF_INET, SOCK_STREAM, 262 /* MPTCP */, INADDR_LOOPBACK, true}, "the listener is not a TCP socket"},
         };
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 const char *problem = NULL;
-                _cleanup_close_ int fd = make_elsewhere(&bad[i]);
+                _cleanup_close_ int fd = make_elsewhere(&bad[i].wanted);
                 CHECK_INT(check(fd, &problem), -EBADMSG);
-                CHECK(problem);
+                CHECK_STR(problem, bad[i].problem);
         }
         const char *problem = NULL;
         _cleanup_close_ int file = open("/dev/null", O_RDWR | O_CLOEXEC);
         CHECK_INT(check(file, &problem), -EBADMSG);
+        CHECK_STR(problem, "the listener is not an IPv4 socket");
 }
 
 int main(void) {
