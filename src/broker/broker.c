@@ -38,6 +38,10 @@ static int get_own_netns(uint64_t *ret) {
         return fd < 0 ? -errno : netns_cookie(fd, ret);
 }
 
+static usec_t idle_usec(const Broker *b) {
+        return b->idle_usec ?: BROKER_IDLE_USEC;
+}
+
 static bool is_idle(const Broker *b) {
         return !control_is_connected(b->control) && !b->acceptor && b->n_connections == 0;
 }
@@ -47,14 +51,14 @@ static int on_idle(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *us
 
         if (!is_idle(b))
                 return 0;
-        log_info("no supervisor, no listener and no connection for %u s: leaving", (unsigned) (BROKER_IDLE_USEC / USEC_PER_SEC));
+        log_info("no supervisor, no listener and no connection for %u s: leaving", (unsigned) (idle_usec(b) / USEC_PER_SEC));
         return sd_event_exit(b->event, 0);
 }
 
 void broker_check_idle(Broker *b) {
         if (!b->idle || !is_idle(b))
                 return; /* the timer looks again when it fires */
-        (void) sd_event_source_set_time_relative(b->idle, BROKER_IDLE_USEC);
+        (void) sd_event_source_set_time_relative(b->idle, idle_usec(b));
         (void) sd_event_source_set_enabled(b->idle, SD_EVENT_ONESHOT);
 }
 
@@ -141,6 +145,7 @@ int broker_run(Broker *b) {
                 r = sd_event_set_watchdog(b->event, true); /* where the unit asks for it */
         if (r < 0)
                 return r;
+        broker_check_idle(b);
         tell_status(b);
         service_ready();
         r = sd_event_loop(b->event);

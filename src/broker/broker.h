@@ -41,6 +41,7 @@ struct Broker {
         usec_t full_logged;             /* when the log last said that connections are turned away */
         PipePool pipes;
         sd_event_source *idle;
+        usec_t idle_usec, tunnel_idle_usec; /* 0 = BROKER_IDLE_USEC, TUNNEL_IDLE_USEC */
 };
 
 /* The sockets are taken always. control is a listening or a connected socket; control_uid's and root's connections are accepted. */
@@ -48,10 +49,8 @@ int broker_new(int control, int session, uid_t control_uid, Broker **ret);
 Broker *broker_free(Broker *b);
 DEFINE_CLEANUP(Broker *, broker_free);
 
-/* Until SIGTERM, SIGINT, or BROKER_IDLE_USEC without a supervisor, a listener and connections. */
+/* Until SIGTERM, SIGINT, or b->idle_usec without a supervisor, a listener and connections. */
 int broker_run(Broker *b);
-
-#define BROKER_IDLE_USEC (30 * USEC_PER_SEC)
 
 /* Once; takes setup on success. -EALREADY the second time. */
 int broker_configure(Broker *b, Setup *setup);

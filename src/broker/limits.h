@@ -10,6 +10,7 @@
 #define IDLE_TIMEOUT_USEC (120 * USEC_PER_SEC) /* a kept connection without a request */
 #define EXCHANGE_STALL_USEC (600 * USEC_PER_SEC) /* a provider may think for minutes before a first token */
 #define TUNNEL_IDLE_USEC (UINT64_C(7200) * USEC_PER_SEC) /* RFC 5382 asks a NAT for no less than 2 h 4 min with keepalives */
+#define BROKER_IDLE_USEC (30 * USEC_PER_SEC) /* without a supervisor, a listener and connections there is nothing to wait for */
 #define CLIENT_BUFFER_SIZE (64U * 1024U)   /* one head; also the unit of a relay */
 #define RESPONSE_MAX (UINT64_C(64) << 20)  /* the promise: an answer over 64 MiB is refused or cut */
 #define LOOKUPS_MAX 64U               /* pending name lookups; more wait for nothing but a 502 */

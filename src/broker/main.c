@@ -13,7 +13,9 @@
 #include "broker/broker.h"
 #include "broker/keep.h"
 
-static const char help[] = "errand-broker [--control-user USER]\n\n"
+#define SECONDS_MAX (30U * 24U * 3600U) /* of an option's */
+
+static const char help[] = "errand-broker [OPTIONS]\n\n"
                            "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
                            "  control   listening or connected: the supervisor's requests\n"
                            "  session   listening: where the session hands its listener over\n"
@@ -22,6 +24,10 @@ static const char help[] = "errand-broker [--control-user USER]\n\n"
                            "  --control-user USER  account, by name or number, that control accepts beside root\n"
                            "                       (default: its own)\n"
                            "  --control-uid UID    the same, by number only\n"
+                           "  --idle SECONDS       leave after so long without supervisor, listener and connections\n"
+                           "                       (default: 30)\n"
+                           "  --tunnel-idle SECONDS\n"
+                           "                       end a tunnel that moved nothing for so long (default: 7200)\n"
                            "  --debug              say more\n"
                            "  --help, --version\n";
 
@@ -86,11 +92,27 @@ static int parse_user(const char *text, uid_t *ret) {
         return 0;
 }
 
+typedef struct Options {
+        uid_t uid;
+        usec_t idle_usec, tunnel_idle_usec; /* 0: as limits.h has it */
+} Options;
+
+static int parse_seconds(const char *text, usec_t *ret) {
+        uint64_t n;
+
+        if (parse_u64(text, SECONDS_MAX, &n) < 0 || n == 0)
+                return -EINVAL;
+        *ret = n * USEC_PER_SEC;
+        return 0;
+}
+
 /* 0, or the exit code after an error was said; -1: help or version was asked for, and given. */
-static int parse_options(int argc, char *argv[], uid_t *ret_uid) {
+static int parse_options(int argc, char *argv[], Options *o) {
         static const struct option options[] = {
                 {"control-user", required_argument, NULL, 'U'},
                 {"control-uid", required_argument, NULL, 'u'},
+                {"idle", required_argument, NULL, 'i'},
+                {"tunnel-idle", required_argument, NULL, 't'},
                 {"debug", no_argument, NULL, 'd'},
                 {"help", no_argument, NULL, 'h'},
                 {"version", no_argument, NULL, 'v'},
@@ -111,11 +133,17 @@ static int parse_options(int argc, char *argv[], uid_t *ret_uid) {
                 case 'u':
                         if (parse_u64(optarg, UINT32_MAX - 1, &uid) < 0)
                                 return usage_error("--control-uid is not a user id: ", optarg);
-                        *ret_uid = (uid_t) uid;
+                        o->uid = (uid_t) uid;
                         break;
                 case 'U':
-                        if (parse_user(optarg, ret_uid) < 0)
+                        if (parse_user(optarg, &o->uid) < 0)
                                 return usage_error("--control-user names no account of this host: ", optarg);
+                        break;
+                case 'i':
+                case 't':
+                        if (parse_seconds(optarg, c == 'i' ? &o->idle_usec : &o->tunnel_idle_usec) < 0)
+                                return usage_error(c == 'i' ? "--idle is not 1 to 2592000 seconds: " : "--tunnel-idle is not 1 to 2592000 seconds: ",
+                                                   optarg);
                         break;
                 default:
                         return 2;
@@ -125,21 +153,24 @@ static int parse_options(int argc, char *argv[], uid_t *ret_uid) {
 
 int main(int argc, char *argv[]) {
         _cleanup_(broker_freep) Broker *b = NULL;
-        uid_t uid = getuid();
+        Options o = {.uid = getuid()};
         Stored stored = {};
         int control, session;
 
         log_setup("errand-broker", LOG_LEVEL_INFO);
         harden();
-        int r = parse_options(argc, argv, &uid);
+        int r = parse_options(argc, argv, &o);
         if (r != 0)
                 return MAX(r, 0);
         r = take_sockets(&control, &session, &stored);
         if (r != 0)
                 return r;
-        r = broker_new(control, session, uid, &b);
-        if (r >= 0)
+        r = broker_new(control, session, o.uid, &b);
+        if (r >= 0) {
+                b->idle_usec = o.idle_usec;
+                b->tunnel_idle_usec = o.tunnel_idle_usec;
                 r = keep_restore(b, &stored);
+        }
         if (r >= 0)
                 r = broker_run(b);
         if (r < 0)

@@ -201,9 +201,13 @@ static int on_io(_unused_ sd_event_source *s, int fd, uint32_t revents, void *us
         return 0;
 }
 
+static usec_t idle_usec(const Tunnel *t) {
+        return t->connection->broker->tunnel_idle_usec ?: TUNNEL_IDLE_USEC;
+}
+
 static int on_idle(sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Tunnel *t = userdata;
-        usec_t now = now_monotonic(), end = t->active + TUNNEL_IDLE_USEC;
+        usec_t now = now_monotonic(), end = t->active + idle_usec(t);
 
         if (now >= end) {
                 over(t, -ETIMEDOUT);
@@ -227,7 +231,8 @@ static int watch(Tunnel *t) {
         if (r >= 0)
                 r = sd_event_add_io(event, &t->upstream_io, t->upstream, EVENTS, on_io, t);
         if (r >= 0)
-                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + TUNNEL_IDLE_USEC, USEC_PER_MINUTE, on_idle, t);
+                r = sd_event_add_time(event, &t->idle, CLOCK_MONOTONIC, t->active + idle_usec(t),
+                                      MIN(idle_usec(t) / 16, USEC_PER_MINUTE), on_idle, t);
         return r;
 }
 

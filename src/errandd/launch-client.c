@@ -24,7 +24,7 @@ struct LaunchClient {
         Channel *channel; /* NULL: it is not running */
         pid_t pid;
         sd_event_source *child, *again;
-        usec_t started;
+        usec_t restarted; /* when it last had to be */
 };
 
 uid_t launch_client_uid(const LaunchClient *l) {
@@ -76,7 +76,7 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         LaunchClient *l = userdata;
 
         l->again = sd_event_source_disable_unref(l->again);
-        int r = start(l);
+        int r = l->channel ? 0 : start(l);
         if (r >= 0) {
                 l->handler.started_again(l, l->handler.userdata);
                 return 0;
@@ -87,10 +87,11 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         return 0;
 }
 
-/* At once, but for one that ends at once. */
+/* At once, but for one that ends at once, again and again. */
 static void start_later(LaunchClient *l) {
-        usec_t wait = now_monotonic() - l->started < AGAIN_USEC ? AGAIN_USEC : 0;
+        usec_t now = now_monotonic(), wait = l->restarted > 0 && now - l->restarted < AGAIN_USEC ? AGAIN_USEC : 0;
 
+        l->restarted = now;
         if (!l->again && sd_event_add_time_relative(l->event, &l->again, CLOCK_MONOTONIC, wait, 0, on_again, l) < 0)
                 log_error("errand-launch cannot be started again");
 }
@@ -151,7 +152,6 @@ static int start_child(LaunchClient *l) {
 }
 
 static int start(LaunchClient *l) {
-        l->started = now_monotonic();
         if (l->socket < 0)
                 return start_child(l);
         int fd = channel_connect(l->socket, "launch", UID_ANY);
@@ -176,6 +176,13 @@ int launch_client_new(sd_event *event, const Identity *identity, int socket, int
                 return fault_set(f, ERROR_SETUP, "errand-launch cannot be started as uid %u: %s", identity->uid, strerror(-r));
         *ret = TAKE_PTR(l);
         return 0;
+}
+
+/* One that listens is there as soon as it is connected to. */
+static bool connected(LaunchClient *l) {
+        if (!l->channel && l->socket >= 0)
+                (void) start(l);
+        return l->channel;
 }
 
 typedef struct FdList {
@@ -231,7 +238,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         FdList fds = {};
         char listen[32];
 
-        if (!l->channel)
+        if (!connected(l))
                 return fault_set(f, ERROR_SETUP, "errand-launch is not running; it is being started again");
         channel_open(l->channel, &w, "launch");
         json_add_string(&w, "session", launch->session);
@@ -264,7 +271,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
 static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int state, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
-        if (!l->channel)
+        if (!connected(l))
                 return -ENOTCONN;
         channel_open(l->channel, &w, type);
         if (session)
@@ -287,10 +294,19 @@ int launch_client_collect(LaunchClient *l, const char *session, int state, Chann
         return ask(l, "collect", session, NULL, state, reply, userdata);
 }
 
+static void on_stopped(_unused_ Message *m, const char *problem, _unused_ void *userdata) {
+        if (!problem)
+                log_info("a session that was being started is stopped");
+}
+
+int launch_client_stop(LaunchClient *l, const char *session) {
+        return ask(l, "stop", session, NULL, -EBADF, on_stopped, NULL);
+}
+
 int launch_client_kill(LaunchClient *l, const char *session, int signal) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
-        if (!l->channel)
+        if (!connected(l))
                 return -ENOTCONN;
         channel_open(l->channel, &w, "kill");
         json_add_string(&w, "session", session);
@@ -305,7 +321,7 @@ int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata) {
 int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
-        if (!l->channel)
+        if (!connected(l))
                 return -ENOTCONN;
         channel_open(l->channel, &w, "mkproject");
         json_add_string(&w, "name", name);

@@ -54,6 +54,8 @@ typedef struct Launch {
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f);
 /* A shim that an earlier launcher started, found by its socket: its end will be told. */
 int launch_client_adopt(LaunchClient *l, const char *session, const char *socket);
+/* Has it stop what it may be starting for that session; that it starts nothing is fine. */
+int launch_client_stop(LaunchClient *l, const char *session);
 /* Sends the signal to that session's shim. */
 int launch_client_kill(LaunchClient *l, const char *session, int signal);
 /* Removes what the payload's account left in that directory; the fd is borrowed. */

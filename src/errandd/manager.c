@@ -190,6 +190,11 @@ static void on_scope_ended(const char *session, void *userdata) {
 void manager_adopt_shims(Manager *m, LaunchClient *l) {
         for (size_t i = 0; i < m->n_sessions; i++) {
                 Session *s = m->sessions[i];
+                if (s->undone) {
+                        s->undone = false;
+                        (void) launch_client_stop(l, s->record->id);
+                        continue;
+                }
                 _cleanup_free_ char *path = NULL, *socket = NULL;
                 Identity payload;
                 Fault f = {};

@@ -52,11 +52,13 @@ int mode_decide_account(const Mode *m, const char *user, int project, Identity *
 }
 
 /* By its bits: it is another account's to try. One with an access list is let go on, and bailey has the last word. */
-static int check_bits(const Identity *i, int project, const char *path, Fault *f) {
+static int check_bits(const Identity *i, int project, Fault *f) {
+        _cleanup_free_ char *path = NULL;
         struct stat st;
 
-        if (fstat(project, &st) < 0)
-                return fault_set(f, ERROR_SETUP, "the project %s cannot be looked at: %s", path, strerror(errno));
+        int r = fstat(project, &st) < 0 ? -errno : path_of_fd(project, &path);
+        if (r < 0)
+                return fault_set(f, ERROR_SETUP, "the project cannot be looked at: %s", strerror(-r));
         unsigned shift = st.st_uid == i->uid ? 6 : st.st_gid == i->gid ? 3 : 0;
         if (((st.st_mode >> shift) & 07) == 07 || fgetxattr(project, "system.posix_acl_access", NULL, 0) > 0)
                 return 0;
@@ -66,7 +68,7 @@ static int check_bits(const Identity *i, int project, const char *path, Fault *f
 }
 
 int mode_check_project(const Mode *m, const Identity *i, int project, const char *path, Fault *f) {
-        return m->payload ? check_bits(i, project, path, f) : account_check_project(i, project, path, f);
+        return m->payload ? check_bits(i, project, f) : account_check_project(i, project, path, f);
 }
 
 static int make(const char *name, int at, mode_t mode, const Identity *payload) {

@@ -55,7 +55,7 @@ int project_root_open(const char *root, const char *state, Fault *f) {
 
 int project_open(int root, const char *name, Fault *f) {
         const struct open_how how = {
-                .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW,
+                .flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC,
                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS,
         };
         const char *problem = project_name_problem(name);

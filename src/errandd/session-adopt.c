@@ -30,8 +30,10 @@ static void find_shim(Run *run) {
 /* What is half made is undone: whoever asked for it is not there to be told. */
 static void settle_start(Run *run) {
         run_take_lines(run); /* the command may run by now: then it is no start any more */
-        if (!run->started)
-                run_fail(run, ERROR_SETUP, "errandd ended while the session was started");
+        if (run->started)
+                return;
+        run->session->undone = true;
+        run_fail(run, ERROR_SETUP, "errandd ended while the session was started");
 }
 
 int session_adopt(Session *s) {
@@ -46,7 +48,7 @@ int session_adopt(Session *s) {
         run->launch_sent = run->launched = true;
         run->started = state != SESSION_STARTING;
         int r = run_watch_events(run);
-        if (r < 0)
+        if (r < 0 && r != -ENOENT) /* it had not come that far */
                 log_warning_errno(r, "session %s: its events cannot be followed: %m", s->record->id);
         find_shim(run);
         if (s->record->broker_unit && run_adopt_broker(run, &f) < 0)

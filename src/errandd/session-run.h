@@ -62,6 +62,7 @@ struct Session {
         unsigned settle;  /* further looks at the spool of a run that an earlier errandd left */
         bool changed;     /* the observer has not been told yet */
         bool collecting;
+        bool undone;      /* its start was cut short by an errandd's end: its launcher may be about to have a shim for it */
         sd_event_source *expiry;
 };
 

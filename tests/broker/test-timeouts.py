@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The promised limits of a lookup and of a dial. These take their five and ten seconds, so they are a file of their own."""
+"""The limits of a lookup, a dial, a quiet tunnel and an idle broker. These take their seconds, so they are a file of their own."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ import time
 import errand_world
 from errand_broker import Broker
 from errand_test import case, run
-from errand_upstream import Upstream
+from errand_upstream import Peer, Upstream
 
 errand_world.enter()
 world = errand_world.world()
@@ -42,6 +42,102 @@ def limits(t):
     t.check(9.9 <= results["holes.test"][2] <= 19, lambda: f"a dial took {results['holes.test'][2]} s")
     for name in ("silent.test", "holes.test"):
         t.contains(broker.wait_log(name), broker.session, "log line")
+
+
+@case("C162: dead addresses before a live one cost a moment each, and every one is judged before it is dialled")
+def dead_first(t):
+    up = Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t).start(allow=["*"])
+    holes = [f"8.8.8.{i}" for i in range(1, 11)]
+    world.resolver.names.update({"one.test": ["8.8.8.1", "9.9.9.9"], "six.test": ["2606:4700::dead", "9.9.9.9"], "ten.test": [*holes, "9.9.9.9"],
+                                 "mixed.test": ["10.0.0.5", "8.8.8.1", "127.0.0.1", "9.9.9.9"]})
+    trap = Upstream(t, "10.0.0.5:443", certificate=None)
+    took = {}
+
+    def ask(name):
+        client = broker.connect()
+        started = time.monotonic()
+        client.send(f"CONNECT {name}:443 HTTP/1.1\r\nHost: {name}:443\r\n{broker.auth}\r\n")
+        took[name] = (client.head().status, time.monotonic() - started)
+    threads = [threading.Thread(target=ask, args=(name,)) for name in ("one.test", "six.test", "ten.test", "mixed.test")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    t.equal({name: status for name, (status, _) in took.items()}, dict.fromkeys(took, 200), "statuses")
+    for name in ("one.test", "six.test", "mixed.test"):
+        t.check(took[name][1] < 4, lambda n=name: f"{n} took {took[n][1]} s")
+    t.check(took["ten.test"][1] < 9.5, lambda: f"ten dead addresses took {took['ten.test'][1]} s")
+    t.equal(up.accepts(), ["9.9.9.9:443"] * 4, "upstream connections: a loser is closed, and none is made twice")
+    t.equal(trap.accepts(), [], "connections to the forbidden address")
+
+
+@case("C156: a tunnel with no traffic either way is ended, with the reason in the log; one that moves in one direction only is not")
+def quiet_tunnel(t):
+    peer = Peer(t, "9.9.9.9", 443)
+    broker = Broker(t, arguments=["--tunnel-idle", "2"]).start(allow=["*"])
+    tunnels = []
+    for _ in range(3):
+        client, answer = broker.open_tunnel("api.example.com:443")
+        t.equal(answer.status, 200, "status")
+        tunnels.append((client, peer.accept()))
+    (quiet, far), (down_client, down), (up, up_far) = tunnels
+    started = time.monotonic()
+    for _ in range(20):  # twice the limit and more, a byte every quarter of a second
+        down.send(b"d")
+        t.equal(down_client.take(1), b"d", "bytes down")
+        up.send(b"u")
+        t.equal(up_far.take(1), b"u", "bytes up")
+        time.sleep(0.25)
+    t.contains(broker.wait_log("ended for want of traffic"), "CONNECT api.example.com:443", "log line")
+    t.check(time.monotonic() - started > 2, "it was ended before its time")
+    t.equal(quiet.rest(), b"", "what the quiet one gives")
+    t.check(far.is_closed(), "its far end is still open")
+    down.send(b"x")
+    t.equal(down_client.take(1), b"x", "a byte down at last")
+    t.equal(broker.control.request("stats")["tunnels"], 2, "tunnels")
+
+
+@case("idle: without supervisor, listener and connections a broker leaves; never while it holds one of them")
+def idle_exit(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    brokers = {name: Broker(t, arguments=["--idle", "1"]) for name in ("alone", "supervised", "listening", "tunnel")}
+    brokers["supervised"].connect_control()
+    tunnel = None
+    for name in ("listening", "tunnel"):
+        brokers[name].start(allow=["*"])
+    tunnel, answer = brokers["tunnel"].open_tunnel("api.example.com:443")
+    t.equal(answer.status, 200, "status")
+    brokers["tunnel"].control.request("close")
+    for name in ("listening", "tunnel"):
+        brokers[name].control.close()
+        brokers[name].control = None
+    t.equal(brokers["alone"].process.wait(), 0, "exit status of the one with nothing")
+    brokers["alone"].wait_log("leaving")
+    time.sleep(2)  # twice its time: nothing tells of what does not happen
+    for name in ("supervised", "listening", "tunnel"):
+        t.equal(brokers[name].process.poll(), None, f"exit status: {name}")
+    other, answer = brokers["listening"].open_tunnel("api.example.com:443")
+    t.equal(answer.status, 200, "status")
+    other.close()
+    brokers["listening"].connect_control()
+    brokers["listening"].control.request("close")
+    tunnel.close()
+    for name in ("supervised", "listening"):
+        brokers[name].control.close()
+        brokers[name].control = None
+    for name in ("supervised", "tunnel", "listening"):
+        t.equal(brokers[name].process.wait(), 0, f"exit status: {name}")
+
+
+@case("options: a time that is none is refused")
+def bad_times(t):
+    for option in ("--idle", "--tunnel-idle"):
+        for value in ("0", "-1", "1s", "", "2592001", "x"):
+            broker = Broker(t, arguments=[option, value])
+            broker.killed = True
+            broker.wait_log(f"{option} is not 1 to 2592000 seconds")
+            t.equal(broker.process.wait(), 2, "exit status")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 #include "shared/bus-error.h"
 #include "world.h"
 
+const char *world_destination;
+
 static int test_check(Authorizer *a, const AuthorizeRequest *q, AuthorizeDone done, void *userdata, void **ret_ticket) {
         TestAuthorizer *t = (TestAuthorizer *) a;
 
@@ -80,7 +82,7 @@ void reply_done(Reply *r) {
 sd_bus_message *call_new(sd_bus *client, const char *path, const char *interface, const char *member) {
         sd_bus_message *m;
 
-        if (sd_bus_message_new_method_call(client, &m, NULL, path, interface, member) < 0)
+        if (sd_bus_message_new_method_call(client, &m, world_destination, path, interface, member) < 0)
                 abort();
         return m;
 }

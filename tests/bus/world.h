@@ -43,6 +43,7 @@ typedef struct Reply {
 } Reply;
 void reply_done(Reply *r);
 
+extern const char *world_destination; /* of calls; NULL: there is no message bus */
 sd_bus_message *call_new(sd_bus *client, const char *path, const char *interface, const char *member);
 /* Sends it, takes it, and waits. */
 Reply call_send(World *w, sd_bus *client, sd_bus_message *call);

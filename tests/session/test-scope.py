@@ -120,6 +120,7 @@ def _(t):
     need_root(t)
     group = Group(t)
     launcher, manager = start(t, "made", group=group)
+    launcher.channel.request("probe")  # by then the manager has said what it is
     out, write = os.pipe()
     s = launcher.session("made", "sh", "-c", "env; echo --; cat /proc/self/cgroup; sleep 1000", stdio={"stdout": write},
                          scope=scope("made", memoryMax=4 << 30, memorySwapMax=0, tasksMax=512, cpuQuotaPerSecUSec=2000000))
