@@ -116,12 +116,14 @@ class Reader:
 
 
 class Connection:
+    destination = None  # whom calls go to, on a message bus
+
     def __init__(self, path, timeout=30):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(timeout)
         self.sock.connect(path)
         self.timeout, self.serial, self.buffer, self.fds, self.signals = timeout, 0, b"", [], []
-        self.sock.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
+        self.sock.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
         self._line(b"OK ")
         # As libsystemd's clients do: no message goes out before the other side has seen BEGIN, with which it might read it.
         self.sock.sendall(b"NEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
@@ -172,6 +174,8 @@ class Connection:
         for kind, value in zip(split(signature), values, strict=True):
             body.put(kind, value)
         fields = [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member))]
+        if self.destination:
+            fields.append((6, ("s", self.destination)))
         if signature:
             fields.append((8, ("g", signature)))
         if body.fds:
@@ -213,3 +217,19 @@ class Connection:
                 self.sock.settimeout(self.timeout)
             if m["kind"] == SIGNAL:
                 self.signals.append(m)
+
+
+class MessageBus(Connection):
+    """A client of a message bus, which calls the owner of one name; as another account when one is given (root may)."""
+
+    def __init__(self, destination, path="/run/dbus/system_bus_socket", uid=None, timeout=30):
+        if uid is not None:
+            os.seteuid(uid)
+        try:
+            super().__init__(path, timeout)
+        finally:
+            if uid is not None:
+                os.seteuid(0)
+        self.destination = "org.freedesktop.DBus"
+        (self.name,) = self.call("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
+        self.destination = destination
