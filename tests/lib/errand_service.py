@@ -23,6 +23,38 @@ ROOT = "/org/errand1"
 SYSTEMD = "org.freedesktop.systemd1"
 
 
+class Client(errand_bus.Connection):
+    """On a message bus: of the service with that name, or, as a service itself, of whoever calls it."""
+
+    def __init__(self, path, destination=None, timeout=30):
+        super().__init__(path, timeout)
+        self.name = self._ask_bus("Hello")[0]
+        self.destination = destination
+
+    def _ask_bus(self, member, signature="", *values):
+        before, self.destination = self.destination, "org.freedesktop.DBus"
+        try:
+            return self.call("/org/freedesktop/DBus", "org.freedesktop.DBus", member, signature, *values)
+        finally:
+            self.destination = before
+
+    def request_name(self, name):
+        if self._ask_bus("RequestName", "su", name, 4)[0] != 1:
+            raise ConnectionError(f"{name} is somebody else's")
+
+    def name_has_owner(self, name):
+        return self._ask_bus("NameHasOwner", "s", name)[0]
+
+    def reply(self, call, signature="", *values):
+        self._write(errand_bus.RETURN, [(5, ("u", call["serial"])), (6, ("s", call["sender"]))], signature, values)
+
+    def reply_error(self, call, name, text):
+        self._write(errand_bus.ERROR, [(4, ("s", name)), (5, ("u", call["serial"])), (6, ("s", call["sender"]))], "s", (text,))
+
+    def emit(self, destination, path, interface, member, signature, *values):
+        self._write(errand_bus.SIGNAL, [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member)), (6, ("s", destination))], signature, values)
+
+
 def activate(*fds, program, arguments):
     """The command that runs that program, which may lie where the account cannot go, and what has to be passed on to it."""
     opened = os.open(errand_test.program(program), os.O_PATH | os.O_CLOEXEC)
@@ -108,7 +140,7 @@ class ServiceManager(threading.Thread):
         self.service, self.units, self.jobs = service, {}, 0
         self.refuse = self.fail = self.hold = None
         self.asked, self.held, self.changed = [], [], threading.Condition()
-        self.bus = errand_bus.Client(service.address, timeout=None)
+        self.bus = Client(service.address, timeout=None)
         self.bus.request_name(SYSTEMD)
         self.start()
 
@@ -268,7 +300,7 @@ class Service:
         return self.client()
 
     def client(self):
-        client = errand_bus.Client(self.address, "org.errand1")
+        client = Client(self.address, "org.errand1")
         self.t.defer(client.close)
         return client
 

@@ -82,6 +82,33 @@ def _(t):
         t.equal([p for p in (control, hand_over) if os.path.exists(p)], [], "sockets that were left")
 
 
+def allows(action, account):
+    """What polkit says of a process of that account, without asking anybody: pkcheck's exit status, 0 for yes."""
+    with subprocess.Popen(("setpriv", f"--reuid={account}", f"--regid={pwd.getpwnam(account).pw_gid}", "--init-groups", "sleep", "infinity")) as process:
+        try:
+            def begun(): # before that it is still root's
+                with open(f"/proc/{process.pid}/comm", encoding="utf-8") as f:
+                    return f.read() == "sleep\n"
+
+            machine.wait_for(begun, f"process of {account}")
+            return run("pkcheck", "--action-id", action, "--process", str(process.pid)).status == 0
+        finally:
+            process.kill()
+
+
+@case("members of errand-users create sessions, others do not, and what concerns others is nobody's without a password")
+def _(t):
+    machine.account("carol", "errand-users")
+
+    def check(row):
+        action, member, stranger = row
+        t.equal((allows(action, "carol"), allows(action, "mallory")), (member, stranger), action)
+
+    t.each([("org.errand1.create-session", True, False), ("org.errand1.create-others", False, False), ("org.errand1.manage-daemon", False, False)] +
+           [(f"org.errand1.{what}-{whose}", whose == "own", whose == "own") for what in ("control", "attach", "grant", "read", "collect")
+            for whose in ("own", "others")], check)
+
+
 def victim():
     """A process of root's in a unit of its own."""
     if not is_active("victim.service"):
