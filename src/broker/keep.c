@@ -224,6 +224,10 @@ void keep_count(Keep *k, uint64_t refused) {
                 (void) state_file_set_count(k->state, refused); /* a number for people, nothing rests on it */
 }
 
+bool keep_is_whole(const Keep *k) {
+        return k && k->state;
+}
+
 void keep_end(Keep *k, const Broker *b) {
         if (!k || !k->state)
                 return;

@@ -45,6 +45,8 @@ void keep_begin(Keep *k, const Broker *b);
 void keep_listener(Keep *k, int fd);
 void keep_save(Keep *k, const Broker *b);
 void keep_count(Keep *k, uint64_t refused);
+/* Another process can go on. */
+bool keep_is_whole(const Keep *k);
 /* Nothing is kept any more when it returns, or what is kept says that the session is closed. */
 void keep_end(Keep *k, const Broker *b);
 

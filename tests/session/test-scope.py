@@ -377,6 +377,25 @@ def _(t):
     t.check(not os.path.exists(os.path.join(s.project, "ran")), "it ran")
 
 
+@case("C200: what one errandd asked is not answered to the next")
+def _(t):
+    launcher, s, serial = begin(t, "hanging", "late")
+    first = launcher.channel
+    second = launcher.connect()
+    t.equal(second.request("usage", session="nobody")["type"], "error", "the second's own request")
+    shim = Watch(children(launcher.process.pid)[0])
+    t.equal(s.connect().request("stop")["type"], "ok", "stop")
+    t.check(shim.ended(), "the shim goes on")
+    wait_for(lambda: not children(launcher.process.pid))
+    second.serial = 1000
+    t.equal(second.request("usage", session="nobody")["type"], "error", "the second's own request")
+    t.equal([m for m in second.events if m.get("serial") == serial], [], "answers to what the first asked")
+    try:
+        t.fail(f"the first is answered: {first.receive()}")
+    except errand_launch.Ended:
+        pass
+
+
 @case("C205 C200: kill -9 of the launcher while the scope is being made: the shim says that nothing ran")
 def _(t):
     launcher, s, _ = begin(t, "hanging", "orphan")
