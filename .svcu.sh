@@ -1,1 +1,0 @@
-setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/tmp ERRAND_BUILD=$PWD/build PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$PWD/tests/lib /usr/bin/python3 tests/session/test-service.py 2>&1 | cut -c1-260
