@@ -39,8 +39,7 @@ class Client(MessageBus):
     """A connection of that account's to errandd. Arguments of CreateSession are taken by their Python types."""
 
     def __init__(self, account="root", **options):
-        super().__init__(NAME, uid=pwd.getpwnam(account).pw_uid, **options)
-        self.account = account
+        super().__init__(NAME, account, **options)
 
     def manager(self, member, *arguments):
         return self.call(ROOT, MANAGER, member, *arguments)
@@ -93,6 +92,36 @@ class Client(MessageBus):
         with contextlib.suppress(BusError):
             self.session(session, "Stop")
             self.wait(session, "stopped", "failed")
+
+
+class Running:
+    """A session that answers every line that comes by a pipe in its project, into its transcript, until the pipe has nobody at its other end."""
+
+    COMMAND = 'mkfifo "$0" && echo up; exec <"$0"; while read line; do echo "got $line"; done; exit 3'
+
+    def __init__(self, t, session, client, project=None):
+        """client: makes a connection of its owner; project: its directory, in user mode."""
+        self.client, self.name, self.seen = client, session, "up\n"
+        path = f"{project or '/srv/errand/demo'}/in-{session}"
+        self.client().start(session, ["/bin/sh", "-c", self.COMMAND, path], project=project or "demo")
+        t.defer(lambda: self.client().end(session))
+        self.await_transcript()
+        self.pipe = open(path, "w", encoding="utf-8")  # pylint: disable=consider-using-with
+        t.defer(self.pipe.close)
+
+    def await_transcript(self):
+        owner = self.client()
+        machine.wait_for(lambda: owner.transcript(self.name) == self.seen, f"{self.seen!r} in the transcript of {self.name}")
+
+    def answers(self, line):
+        self.pipe.write(f"{line}\n")
+        self.pipe.flush()
+        self.seen += f"got {line}\n"
+        self.await_transcript()
+
+    def processes(self):
+        """bailey, outside and in, and its command."""
+        return run("pgrep", "-f", f"in-{self.name}").out.split()
 
 
 def agent_manager(*arguments):
