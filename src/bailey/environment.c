@@ -45,13 +45,13 @@ static int set(Policy *p, const char *name, const char *value, const char *layer
         return v->name && v->value && v->layer ? 0 : -ENOMEM;
 }
 
-static int set_base(Policy *p) {
+static int set_base(Policy *p, const char *shell) {
         const char *const base[][2] = {
                 {"HOME", p->home},
                 {"LANG", "C.UTF-8"},
                 {"LOGNAME", p->account.name},
                 {"PATH", "/usr/local/bin:/usr/bin:/bin"},
-                {"SHELL", "/bin/sh"},
+                {"SHELL", shell ?: "/bin/sh"},
                 {"TERM", getenv("TERM")},
                 {"TMPDIR", "/tmp"},
                 {"USER", p->account.name},
@@ -88,7 +88,8 @@ static int compare_names(const void *a, const void *b) {
         return own ?: strcmp(x->name, y->name);
 }
 
-int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool brokered, char *const *extra, Findings *findings) {
+int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool brokered, const char *shell, char *const *extra,
+                       Findings *findings) {
         size_t first = 0;
         bool reset = false;
         int r = 0;
@@ -99,7 +100,7 @@ int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool br
                         reset = true;
                 }
         if (!reset)
-                r = set_base(p);
+                r = set_base(p, shell);
         for (size_t i = first; i < n_layers && r >= 0; i++)
                 r = apply(p, layers[i]);
         for (; extra && *extra && r >= 0; extra++) {
@@ -109,6 +110,8 @@ int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool br
         }
         if (r >= 0)
                 r = set(p, "BAILEY_SANDBOX", "1", "base");
+        if (r >= 0 && shell)
+                r = set(p, "BAILEY_SANDBOX_DIR", p->working_directory, "base");
         if (r >= 0)
                 r = set(p, "BAILEY_SANDBOX_NET", brokered ? "broker" : "none", "base");
         if (r < 0)

@@ -48,6 +48,10 @@ bool findings_failed(const Findings *f) {
         return f->oom || f->errors;
 }
 
+unsigned findings_count(const Findings *f) {
+        return (unsigned) strv_length(f->errors) + f->oom;
+}
+
 void findings_print(const Findings *f) {
         for (char **s = f->warnings; s && *s; s++)
                 log_warning("%s", *s);

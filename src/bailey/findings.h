@@ -15,6 +15,7 @@ void findings_done(Findings *f);
 void finding_error(Findings *f, const char *format, ...) _printf_(2, 3);
 void finding_warning(Findings *f, const char *format, ...) _printf_(2, 3);
 bool findings_failed(const Findings *f);
+unsigned findings_count(const Findings *f); /* errors */
 
 /* Logs all of it. */
 void findings_print(const Findings *f);

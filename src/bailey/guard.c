@@ -21,6 +21,20 @@ static const char *const secrets[] = {
         "/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/passwd-", "/etc/group-", "/etc/security/opasswd",
 };
 
+/* What in a person's runtime directory may be granted by its own name: a display, and sound. Each is made to be spoken to by programs
+ * that are not trusted with more; all else there is the session bus, the user manager, agents that sign and containers. */
+static bool is_display_socket(const char *real) {
+        const char *rest = startswith(real, "/run/user/");
+
+        if (!rest || !ascii_digit(*rest))
+                return false;
+        rest += strspn(rest, "0123456789");
+        const char *display = startswith(rest, "/wayland-");
+        if (display)
+                return *display && display[strspn(display, "0123456789")] == 0;
+        return streq(rest, "/pulse/native") || streq(rest, "/pipewire-0");
+}
+
 static bool under_own_tree(const char *real) {
         return path_beneath(real, "/proc") || path_beneath(real, "/sys") || path_beneath(real, "/dev");
 }
@@ -70,9 +84,10 @@ static void check_sockets(const Check *c) {
         _cleanup_free_ char *above = NULL;
 
         for (size_t i = 0; i < ELEMENTSOF(sockets); i++) {
-                if (path_beneath(real, sockets[i]))
-                        refuse(c, "holds sockets of the system's daemons and is always covered");
-                else if (path_beneath(sockets[i], real)) {
+                if (path_beneath(real, sockets[i])) {
+                        if (!is_display_socket(real))
+                                refuse(c, "holds sockets of the system's daemons and is always covered");
+                } else if (path_beneath(sockets[i], real)) {
                         struct stat st;
                         if (lstat(sockets[i], &st) < 0)
                                 continue;
@@ -245,7 +260,7 @@ static int check_home(const Policy *p, Findings *findings) {
         else if (held)
                 finding_error(findings, "The home %s cannot be where %s is, which is never writable or protected by this policy; "
                               "name a directory of its own", p->home, held);
-        else if (!p->home_is_private && link)
+        else if (!p->home_name && link)
                 finding_error(findings, "The home %s leads over the link %s, which a session could have made, to %s; "
                               "name the place itself", p->home, link->path, home.real);
         return 0;

@@ -3,25 +3,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bailey/directories.h"
 #include "bailey/home.h"
 #include "bailey/planner.h"
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/path.h"
+#include "basic/sha256.h"
 #include "basic/text.h"
-
-/* $VARIABLE when it is absolute and the caller's own, else the account's home + fallback; then "/bailey". */
-static int base_directory(const Account *a, const char *variable, const char *fallback, char **ret) {
-        const char *said = a->changed ? NULL : getenv(variable), *home = a->changed ? NULL : getenv("HOME");
-        _cleanup_free_ char *text = NULL;
-
-        if (said && said[0] == '/') {
-                if (asprintf(&text, "%s/bailey", said) < 0)
-                        return -ENOMEM;
-        } else if (asprintf(&text, "%s%s/bailey", home && home[0] == '/' ? home : a->home, fallback) < 0)
-                return -ENOMEM;
-        return path_collapse(text, ret);
-}
 
 /* The data directory may well be reached over links of the person's own making: /home → /data/home. */
 static int resolve_in_place(char **path) {
@@ -49,10 +38,32 @@ static int settle_option(const char *option, char **ret) {
         return path_collapse(text, ret);
 }
 
-int home_settle(Policy *p, const char *target, const char *chosen, const char *option, Findings *findings) {
-        int r = base_directory(&p->account, "XDG_DATA_HOME", "/.local/share", &p->state_directory);
-        if (r >= 0)
-                r = base_directory(&p->account, "XDG_CONFIG_HOME", "/.config", &p->config_directory);
+int home_name_program(const char *target, char **ret) {
+        *ret = strdup(strrchr(target, '/') + 1);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* A directory below "shell", so that no program has the name of another directory's home. */
+int home_name_directory(const char *directory, char **ret) {
+        const char *last = strrchr(directory, '/') + 1;
+        char digits[2 * SHA256_SIZE + 1], name[64];
+        uint8_t digest[SHA256_SIZE];
+        size_t n = 0;
+
+        for (; last[n] && n < sizeof(name) - 1; n++)
+                name[n] = last[n];
+        for (size_t i = 0; i < n; i++)
+                if (!ascii_alpha(name[i]) && !ascii_digit(name[i]) && !strchr("._-", name[i]))
+                        name[i] = '_';
+        name[n] = 0;
+        sha256(directory, strlen(directory), digest);
+        sha256_to_string(digest, digits);
+        /* Half of it: nobody finds two directories whose paths share that much. */
+        return asprintf(ret, "shell/%s%s%.32s", name, n > 0 ? "-" : "", digits) < 0 ? -ENOMEM : 0;
+}
+
+int home_settle(Policy *p, const char *name, const char *chosen, const char *option, Findings *findings) {
+        int r = directory_state(&p->account, &p->state_directory);
 
         if (r >= 0 && option) {
                 r = settle_option(option, &p->home);
@@ -64,10 +75,10 @@ int home_settle(Policy *p, const char *target, const char *chosen, const char *o
         } else if (r >= 0 && chosen)
                 p->home = strdup(chosen);
         else if (r >= 0) {
-                const char *name = strrchr(target, '/') + 1;
                 if (asprintf(&p->home, "%s/%s/home", p->state_directory, name) < 0)
                         p->home = NULL;
-                p->home_is_private = true;
+                p->home_name = strdup(name);
+                r = p->home_name ? 0 : -ENOMEM;
         }
         if (r >= 0 && !p->home)
                 r = -ENOMEM;
@@ -118,7 +129,7 @@ static int enter_directory(int *fd, const char *name, const char *whole, bool st
 }
 
 /* mkdir -p of an ancestor that no session reaches; links are the person's own. */
-static int make_ancestors(const char *path) {
+static int make_ancestors(const char *path, const char *hint) {
         _cleanup_free_ char *copy = strdup(path);
 
         if (!copy)
@@ -128,17 +139,17 @@ static int make_ancestors(const char *path) {
                         *p = 0;
                         /* What is there may answer anything to mkdir(2); what is not, is found out below. */
                         if (mkdir(copy, 0700) < 0 && access(copy, F_OK) < 0)
-                                return log_error_errno(errno, "Failed to make %s for the home: %m; name another home with --home", copy);
+                                return log_error_errno(errno, "Failed to make %s: %m%s", copy, hint);
                         *p = '/';
                 }
         return 0;
 }
 
 int home_make(const Policy *p) {
-        _cleanup_free_ char *parent = NULL, *top = NULL;
+        _cleanup_free_ char *names = NULL, *top = NULL;
         _cleanup_close_ int fd = -EBADF;
 
-        if (!p->home_is_private) {
+        if (!p->home_name) {
                 struct stat st;
                 if (mkdir(p->home, 0700) < 0 && errno != EEXIST)
                         return log_error_errno(errno, "Failed to make the home %s: %m; make its parent, or name another", p->home);
@@ -147,22 +158,33 @@ int home_make(const Policy *p) {
                 return 0;
         }
 
-        int r = make_ancestors(p->state_directory);
+        int r = make_ancestors(p->state_directory, "; name another home with --home");
         if (r < 0)
                 return r;
         top = path_parent(p->state_directory);
-        parent = path_parent(p->home);
-        if (!top || !parent)
+        names = strdup(p->home_name);
+        if (!top || !names)
                 return log_oom();
         fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return log_error_errno(errno, "Failed to open %s for the home: %m; name another home with --home", top);
         r = enter_directory(&fd, strrchr(p->state_directory, '/') + 1, p->home, true);
-        if (r >= 0)
-                r = enter_directory(&fd, strrchr(parent, '/') + 1, p->home, true);
-        if (r >= 0)
-                r = enter_directory(&fd, "home", p->home, true);
-        return r;
+        for (char *save = NULL, *name = strtok_r(names, "/", &save); name && r >= 0; name = strtok_r(NULL, "/", &save))
+                r = enter_directory(&fd, name, p->home, true);
+        return r < 0 ? r : enter_directory(&fd, "home", p->home, true);
+}
+
+int home_make_configuration(const Policy *p) {
+        struct stat st;
+
+        if (lstat(p->config_directory, &st) >= 0 || !(policy_rights_at(p, p->config_directory) & RIGHT_WRITE))
+                return 0;
+        int r = make_ancestors(p->config_directory, "; bailey keeps its configuration there, and this policy would let a session make it");
+        if (r < 0)
+                return r;
+        if (mkdir(p->config_directory, 0700) < 0 && errno != EEXIST)
+                return log_error_errno(errno, "Failed to make %s, which this policy would let a session make: %m", p->config_directory);
+        return 0;
 }
 
 /* Makes rel ("a/b/c") in the home; the last part as a file when wanted. */

@@ -16,6 +16,8 @@ Layer *layer_free(Layer *l) {
         strv_free(l->egress_hosts);
         free(l->bind_ports);
         free(l->home);
+        free(l->description);
+        strv_free(l->applies_to);
         free(l->name);
         return mfree(l);
 }
@@ -30,6 +32,25 @@ Layer *layer_new(const char *name) {
         if (!l->name)
                 return NULL;
         return TAKE_PTR(l);
+}
+
+void layer_list_done(LayerList *list) {
+        for (size_t i = 0; i < list->n; i++)
+                layer_free(list->items[i]);
+        free(list->items);
+        *list = (LayerList){};
+}
+
+int layer_list_add(LayerList *list, Layer *l) {
+        Layer **grown = l ? reallocarray(list->items, list->n + 1, sizeof(Layer *)) : NULL;
+
+        if (!grown) {
+                layer_free(l);
+                return -ENOMEM;
+        }
+        list->items = grown;
+        grown[list->n++] = l;
+        return 0;
 }
 
 LayerRule *layer_rule(Layer *l, const char *path) {

@@ -17,6 +17,7 @@ typedef struct LayerRule {
         PathRights rights;
         bool deny;
         bool read_only; /* takes writing away from whatever covers the path */
+        bool device;    /* a device, or a directory whose devices are meant */
         unsigned grant_line, write_line, deny_line, read_only_line; /* 0: not said */
 } LayerRule;
 
@@ -40,13 +41,15 @@ typedef struct Limits {
 #define LIMITS_NONE ((Limits){LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE})
 
 typedef struct Layer {
-        char *name; /* for people: a file's path, or "target", "untrusted" */
-        bool from_file;
+        char *name; /* for people: a file's path, or "target", "untrusted", "profile NAME" */
+        bool from_file; /* somebody wrote it down: a file, or a profile */
+        bool bundled;   /* a profile that is compiled in: what it names and this host lacks is left out */
+        bool is_profile;
         bool is_target;
 
         LayerRule *rules;
         size_t n_rules;
-        bool reset_filesystem, reset_network, reset_environment;
+        bool reset_filesystem, reset_network, reset_environment, reset_resources;
 
         bool egress_said, egress_allow;
         unsigned egress_line;
@@ -60,11 +63,24 @@ typedef struct Layer {
         Limits limits;
         char *home; /* absolute, collapsed */
         unsigned home_line;
+
+        char *description; /* of a profile */
+        char **applies_to; /* the programs that it is for without being named: absolute, collapsed */
 } Layer;
 
 Layer *layer_new(const char *name);
 Layer *layer_free(Layer *l);
 DEFINE_CLEANUP(Layer *, layer_free);
+
+/* The layers of a run, lowest first. */
+typedef struct LayerList {
+        Layer **items;
+        size_t n;
+} LayerList;
+
+void layer_list_done(LayerList *list);
+/* Takes l always; -ENOMEM also for NULL. */
+int layer_list_add(LayerList *list, Layer *l);
 
 /* The rule of that path, made when there is none. NULL when out of memory. The pointer is good until the next call. */
 LayerRule *layer_rule(Layer *l, const char *path);

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <dirent.h>
+#include <limits.h>
 #include <unistd.h>
 
+#include "bailey/directories.h"
+#include "bailey/discovery.h"
 #include "bailey/environment.h"
 #include "bailey/guard.h"
 #include "bailey/home.h"
 #include "bailey/layers.h"
-#include "bailey/policy-file.h"
+#include "bailey/policy-source.h"
+#include "bailey/profiles.h"
 #include "basic/path.h"
 #include "basic/text.h"
 
@@ -19,36 +24,25 @@ int layer_new_target(const char *path, Layer **ret) {
         return 0;
 }
 
-/* Enough for a dynamically linked program to start, and nothing of the person's. */
-int layer_new_untrusted(Layer **ret) {
-        static const struct {
-                const char *path;
-                PathRights rights;
-        } floor[] = {
-                {"/bin", RIGHT_READ | RIGHT_EXECUTE},
-                {"/etc", RIGHT_READ},
-                {"/lib", RIGHT_READ | RIGHT_EXECUTE},
-                {"/lib64", RIGHT_READ | RIGHT_EXECUTE},
-                {"/proc", RIGHT_READ},
-                {"/sbin", RIGHT_READ | RIGHT_EXECUTE},
-                {"/sys", RIGHT_READ},
-                {"/usr", RIGHT_READ | RIGHT_EXECUTE},
-                {"/dev/full", RIGHT_READ | RIGHT_WRITE},
-                {"/dev/null", RIGHT_READ | RIGHT_WRITE},
-                {"/dev/random", RIGHT_READ},
-                {"/dev/tty", RIGHT_READ | RIGHT_WRITE},
-                {"/dev/urandom", RIGHT_READ},
-                {"/dev/zero", RIGHT_READ},
-        };
-        _cleanup_(layer_freep) Layer *l = layer_new("untrusted");
+static int put_rule(Policy *p, const LayerRule *from, const Layer *layer, size_t index, Findings *findings);
 
-        if (!l)
-                return -ENOMEM;
-        for (size_t i = 0; i < ELEMENTSOF(floor); i++)
-                if (layer_grant(l, floor[i].path, floor[i].rights) < 0)
-                        return -ENOMEM;
-        *ret = TAKE_PTR(l);
-        return 0;
+/* A directory of devices stands for those that are in it now. */
+static int put_devices(Policy *p, const LayerRule *from, const char *directory, const Layer *layer, size_t index, Findings *findings) {
+        DIR *d = opendir(directory);
+        int r = 0;
+
+        for (const struct dirent *e; d && r >= 0 && (e = readdir(d));) {
+                char path[PATH_MAX];
+                LayerRule one = *from;
+
+                if (e->d_type != DT_CHR || snprintf(path, sizeof(path), "%s/%s", directory, e->d_name) >= (int) sizeof(path))
+                        continue;
+                one.path = path;
+                r = put_rule(p, &one, layer, index, findings);
+        }
+        if (d)
+                closedir(d);
+        return r;
 }
 
 /* A layer's rule on top of what lower layers said of the same name. */
@@ -66,6 +60,15 @@ static int put_rule(Policy *p, const LayerRule *from, const Layer *layer, size_t
                 if (r < 0) {
                         finding_error(findings, "%s: %s cannot be resolved: %s", layer->name, from->path, strerror(-r));
                         return 0;
+                }
+                if (layer->bundled && from->rights && resolved.error < 0) {
+                        resolved_path_done(&resolved);
+                        return 0;
+                }
+                if (from->device && resolved.error == 0 && S_ISDIR(resolved.mode)) {
+                        r = put_devices(p, from, resolved.real, layer, index, findings);
+                        resolved_path_done(&resolved);
+                        return r;
                 }
                 PolicyRule *grown = reallocarray(p->rules, p->n_rules + 1, sizeof(PolicyRule));
                 char *path = strdup(from->path);
@@ -172,26 +175,43 @@ int layers_combine_paths(Policy *p, Layer *const *layers, size_t n_layers, Findi
         return 0;
 }
 
-static void combine_limit(uint64_t *limit, uint64_t said) {
-        if (said != LIMIT_NONE)
+static void combine_limit(uint64_t *limit, uint64_t said, uint64_t *from, size_t layer) {
+        if (said != LIMIT_NONE) {
                 *limit = said;
+                *from = layer;
+        }
 }
 
-/* Everything that is not a path or a variable. Takes lists out of the layers. */
-static int combine_rest(Policy *p, Layer **layers, size_t n_layers) {
-        p->limits = LIMITS_NONE;
+static void combine_limits(Policy *p, const Layer *l, size_t index) {
+        Limits *to = &p->limits, *from = &p->limit_layers;
+
+        if (l->reset_resources)
+                *to = *from = LIMITS_NONE;
+        combine_limit(&to->memory_bytes, l->limits.memory_bytes, &from->memory_bytes, index);
+        combine_limit(&to->pids_max, l->limits.pids_max, &from->pids_max, index);
+        combine_limit(&to->cpu_percent, l->limits.cpu_percent, &from->cpu_percent, index);
+        combine_limit(&to->tmp_bytes, l->limits.tmp_bytes, &from->tmp_bytes, index);
+        combine_limit(&to->shm_bytes, l->limits.shm_bytes, &from->shm_bytes, index);
+}
+
+/* Everything that is not a path or a variable. */
+static int combine_rest(Policy *p, Layer *const *layers, size_t n_layers) {
+        p->limits = p->limit_layers = LIMITS_NONE;
         for (size_t i = 0; i < n_layers; i++) {
                 Layer *l = layers[i];
 
-                if (l->from_file && strv_extend(&p->files, l->name) < 0)
+                if (strv_extend(&p->layer_names, l->name) < 0 ||
+                    (l->from_file && !l->is_profile && strv_extend(&p->files, l->name) < 0))
                         return -ENOMEM;
                 if (l->reset_network) {
                         p->egress_allow = false;
                         p->egress_hosts = strv_free(p->egress_hosts);
                         p->n_bind_ports = 0;
                 }
-                if (l->egress_said || l->egress_hosts)
+                if (l->egress_said || l->egress_hosts) {
                         p->egress_allow = l->egress_allow || l->egress_hosts;
+                        p->egress_layer = i;
+                }
                 if (strv_extend_list(&p->egress_hosts, l->egress_hosts) < 0)
                         return -ENOMEM;
                 if (l->n_bind_ports > 0) {
@@ -202,30 +222,22 @@ static int combine_rest(Policy *p, Layer **layers, size_t n_layers) {
                         memcpy(grown + p->n_bind_ports, l->bind_ports, l->n_bind_ports * sizeof(uint16_t));
                         p->n_bind_ports += l->n_bind_ports;
                 }
-                combine_limit(&p->limits.memory_bytes, l->limits.memory_bytes);
-                combine_limit(&p->limits.pids_max, l->limits.pids_max);
-                combine_limit(&p->limits.cpu_percent, l->limits.cpu_percent);
-                combine_limit(&p->limits.tmp_bytes, l->limits.tmp_bytes);
-                combine_limit(&p->limits.shm_bytes, l->limits.shm_bytes);
+                combine_limits(p, l, i);
         }
         return 0;
 }
 
 static int settle_places(Policy *p, const PolicyRequest *request, Layer *const *layers, size_t n_layers, Findings *findings) {
+        _cleanup_free_ char *name = NULL;
         const char *chosen = NULL;
 
         for (size_t i = 0; i < n_layers; i++)
                 chosen = layers[i]->home ?: chosen;
-        int r = home_settle(p, request->target, chosen, request->home, findings);
+        int r = request->shell ? home_name_directory(p->working_directory, &name) : home_name_program(request->target, &name);
+        if (r >= 0)
+                r = home_settle(p, name, chosen, request->home, findings);
         if (r < 0)
                 return r;
-
-        _cleanup_free_ char *cwd = getcwd(NULL, 0);
-        if (!cwd)
-                finding_error(findings, "The working directory cannot be named: %s; change to another", strerror(errno));
-        else if (cwd[0] != '/')
-                finding_error(findings, "The working directory lies outside of the root directory; change to another");
-        p->working_directory = TAKE_PTR(cwd);
 
         ResolvedPath target = {};
         r = path_resolve(request->target, &target);
@@ -244,49 +256,109 @@ static int copy_account(Account *to, const Account *from) {
         return to->name && to->home && to->group_name ? 0 : -ENOMEM;
 }
 
-static int resolve_layers(const PolicyRequest *request, Layer **layers, size_t n_layers, Findings *findings, Policy **ret) {
-        _cleanup_(policy_freep) Policy *p = calloc(1, sizeof(Policy));
-
-        if (!p)
-                return -ENOMEM;
-        p->base = "untrusted";
-        int r = copy_account(&p->account, request->account);
-        if (r >= 0)
-                r = layers_combine_paths(p, layers, n_layers, findings);
+/* From the layers to a policy. p has its account and working directory. */
+static int resolve_layers(Policy *p, const PolicyRequest *request, Layer *const *layers, size_t n_layers, Findings *findings) {
+        int r = layers_combine_paths(p, layers, n_layers, findings);
         if (r >= 0)
                 r = combine_rest(p, layers, n_layers);
         if (r >= 0)
                 r = settle_places(p, request, layers, n_layers, findings);
         if (r >= 0 && !findings_failed(findings))
-                r = environment_settle(p, layers, n_layers, request->brokered, request->extra_environment, findings);
+                r = environment_settle(p, layers, n_layers, request->brokered, request->shell ? request->target : NULL,
+                                       request->extra_environment, findings);
         if (r >= 0 && !findings_failed(findings))
                 r = guard_check(p, layers, findings);
+        return r;
+}
+
+static int load_profile(Policy *p, const PolicyRequest *request, const PolicyPlaces *places, LayerList *list, Findings *findings) {
+        Layer *layer = NULL;
+
+        int r = profile_load(&(ProfileRequest){
+                .account = request->account,
+                .config_directory = p->config_directory,
+                .places = places,
+                .target = request->shell ? NULL : request->target,
+        }, request->profile, findings, &layer);
+        if (r < 0 || !layer)
+                return r;
+        layer->is_profile = true;
+        p->profile = strdup(layer->name + STRLEN("profile "));
+        r = layer_list_add(list, layer);
+        return r < 0 || p->profile ? r : -ENOMEM;
+}
+
+static int load_files(Policy *p, const PolicyRequest *request, LayerList *list, Findings *findings) {
+        const char *home = directory_home(request->account);
+        const PolicyPlaces places = {
+                .home = streq(home, "/") ? NULL : home, /* an account without a home does not mean all there is */
+                .working_directory = p->working_directory,
+                .environment = !request->account->changed,
+        };
+        struct stat status;
+        Layer *config = NULL;
+        int r = 0;
+
+        if (!request->only_config || request->profile)
+                r = load_profile(p, request, &places, list, findings);
+        if (r >= 0 && request->config)
+                r = policy_source_load(request->config, &places, findings, &status, &config);
+        if (r >= 0 && !request->only_config)
+                r = discovery_load(&(DiscoveryRequest){
+                        .account = request->account,
+                        .config_directory = p->config_directory,
+                        .target = request->shell ? NULL : request->target,
+                        .working_directory = p->working_directory,
+                        .config = config ? &status : NULL,
+                        .places = &places,
+                }, findings, list, &p->skipped);
+        if (r < 0) {
+                layer_free(config);
+                return r;
+        }
+        return config ? layer_list_add(list, config) : 0;
+}
+
+static int begin(const PolicyRequest *request, Findings *findings, Policy *p, LayerList *list) {
+        Layer *target = NULL, *floor = NULL;
+
+        p->base = PROFILE_FLOOR;
+        int r = copy_account(&p->account, request->account);
+        if (r >= 0)
+                r = directory_config(&p->account, &p->config_directory);
+        if (r < 0)
+                return r;
+        p->working_directory = getcwd(NULL, 0);
+        if (!p->working_directory)
+                finding_error(findings, "The working directory cannot be named: %s; change to another", strerror(errno));
+        else if (p->working_directory[0] != '/')
+                finding_error(findings, "The working directory lies outside of the root directory; change to another");
+        if (findings_failed(findings))
+                return 0;
+        r = layer_new_target(request->target, &target);
+        if (r >= 0)
+                r = layer_list_add(list, target);
+        if (r >= 0)
+                r = profile_new_floor(&floor);
+        return r < 0 ? r : layer_list_add(list, floor);
+}
+
+int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **ret) {
+        _cleanup_(policy_freep) Policy *p = calloc(1, sizeof(Policy));
+        _cleanup_(layer_list_done) LayerList list = {};
+
+        if (!p)
+                return -ENOMEM;
+        int r = begin(request, findings, p, &list);
+        if (r >= 0 && !findings_failed(findings))
+                r = load_files(p, request, &list, findings);
+        if (r >= 0 && !findings_failed(findings))
+                r = resolve_layers(p, request, list.items, list.n, findings);
+        if (r >= 0 && !findings_failed(findings) && request->config)
+                r = guard_check_config(p, request->config, findings);
         if (r < 0)
                 return r;
         if (!findings_failed(findings))
                 *ret = TAKE_PTR(p);
         return 0;
-}
-
-int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **ret) {
-        _cleanup_(policy_freep) Policy *p = NULL;
-        Layer *layers[3] = {};
-        size_t n_layers = 2;
-
-        int r = layer_new_target(request->target, &layers[0]);
-        if (r >= 0)
-                r = layer_new_untrusted(&layers[1]);
-        if (r >= 0 && request->config) {
-                r = policy_file_load(request->config, findings, &layers[2]);
-                n_layers = 3;
-        }
-        if (r >= 0 && !findings_failed(findings))
-                r = resolve_layers(request, layers, n_layers, findings, &p);
-        if (r >= 0 && p && request->config)
-                r = guard_check_config(p, request->config, findings);
-        if (r >= 0 && p)
-                *ret = TAKE_PTR(p);
-        for (size_t i = 0; i < ELEMENTSOF(layers); i++)
-                layer_free(layers[i]);
-        return r;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Combines the layers of a run, lowest first: the target's implicit grant, the `untrusted` floor, then policy files. */
+/* Combines the layers of a run, lowest first: the target's implicit grant; the floor and a profile; the person's config.toml;
+ * each accepted bailey.toml; --config. */
 
 #include "bailey/policy.h"
 
@@ -9,7 +10,10 @@ typedef struct PolicyRequest {
         const Account *account; /* copied */
         const char *target;     /* absolute, collapsed, as named: found already (target.h) */
         const char *config;     /* --config FILE or NULL */
+        const char *profile;    /* --profile NAME or NULL */
         const char *home;       /* --home DIR or NULL */
+        bool only_config;       /* no file but that of --config */
+        bool shell;             /* the target is a shell for the working directory: policy and home are the directory's */
         bool brokered;
         char *const *extra_environment; /* KEY=VALUE, over every layer; NULL: none */
 } PolicyRequest;
@@ -18,9 +22,8 @@ typedef struct PolicyRequest {
  * host is changed. */
 int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **ret);
 
-/* The built-in layers, for tests. */
+/* The lowest layer, for tests. */
 int layer_new_target(const char *path, Layer **ret);
-int layer_new_untrusted(Layer **ret);
 
 /* Only the filesystem tables of layers[] (lowest first) into p->rules and p->entries. */
 int layers_combine_paths(Policy *p, Layer *const *layers, size_t n_layers, Findings *findings);

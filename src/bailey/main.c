@@ -3,7 +3,10 @@
 #include <unistd.h>
 
 #include "bailey/options.h"
+#include "bailey/profile-verbs.h"
 #include "bailey/run.h"
+#include "bailey/shell.h"
+#include "bailey/trust.h"
 #include "basic/log.h"
 
 /* A descriptor of 0, 1, 2 that is closed would be taken by the next file opened, and the target would hold that. */
@@ -33,6 +36,18 @@ int main(int argc, char **argv) {
                 return run_verb(&o);
         case VERB_SHOW:
                 return show_verb(&o);
+        case VERB_SHELL:
+                return shell_verb(&o);
+        case VERB_TRUST:
+                return trust_verb(&o);
+        case VERB_PROFILE_LIST:
+                return profile_list_verb(&o);
+        case VERB_PROFILE_SHOW:
+                return profile_show_verb(&o);
+        case VERB_PRINT_VERBS:
+                if (options_print_verbs(stdout) < 0)
+                        return EXIT_NOT_RUN;
+                break;
         case VERB_VERSION:
                 puts("bailey " ERRAND_VERSION);
                 break;

@@ -5,6 +5,7 @@
 
 #include "bailey/options.h"
 #include "basic/fd.h"
+#include "basic/json-writer.h"
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "basic/text.h"
@@ -17,7 +18,38 @@ typedef struct Option {
         const char *help;
 } Option;
 
-enum { RUN = 1 << VERB_RUN, SHOW = 1 << VERB_SHOW };
+enum {
+        RUN = 1 << VERB_RUN,
+        SHOW = 1 << VERB_SHOW,
+        SHELL = 1 << VERB_SHELL,
+        TRUST = 1 << VERB_TRUST,
+        PROFILE_LIST = 1 << VERB_PROFILE_LIST,
+        PROFILE_SHOW = 1 << VERB_PROFILE_SHOW,
+        POLICY = RUN | SHOW | SHELL,
+};
+
+/* The verbs, in the order of their help. */
+typedef struct VerbWords {
+        Verb verb;
+        const char *name, *operands, *help;
+        unsigned least, most; /* operands */
+} VerbWords;
+
+static const VerbWords verbs[] = {
+        {VERB_RUN, "run", "[--] TARGET [ARG]…", "run a program confined", 1, UINT_MAX},
+        {VERB_SHOW, "show", "[--] TARGET", "print the policy it would run under", 1, 1},
+        {VERB_SHELL, "shell", "[--] [ARG]…", "start a shell confined to this directory's policy", 0, UINT_MAX},
+        {VERB_TRUST, "trust", "FILE", "accept a bailey.toml that was found by walking", 0, 1},
+        {VERB_PROFILE_LIST, "profile list", "", "list the profiles there are", 0, 0},
+        {VERB_PROFILE_SHOW, "profile show", "NAME", "print one", 1, 1},
+};
+
+static const char *verb_name(Verb verb) {
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (verbs[i].verb == verb)
+                        return verbs[i].name;
+        return NULL;
+}
 
 static int read_flag(const Option *option, Options *o, const char *value) {
         (void) value;
@@ -118,18 +150,23 @@ static int read_gap(const Option *option, Options *o, const char *value) {
 }
 
 static const Option options[] = {
-        {"--config", "FILE", RUN | SHOW, read_text, offsetof(Options, config),
-         "add a policy file on top of the target and the floor"},
-        {"--user", "NAME", RUN | SHOW, read_text, offsetof(Options, user),
-         "as root: the account to run as (else SUDO_UID, else the directory's owner)"},
-        {"--json", NULL, RUN | SHOW, read_flag, offsetof(Options, json), "print for programs: show's policy, run's closing line"},
+        {"--config", "FILE", POLICY, read_text, offsetof(Options, config), "add a policy file on top of all others"},
+        {"--profile", "NAME", POLICY, read_text, offsetof(Options, profile), "start from that profile"},
+        {"--only-config", NULL, POLICY, read_flag, offsetof(Options, only_config), "read no policy file but that of --config, if any"},
+        {"--user", "NAME", POLICY | TRUST | PROFILE_LIST | PROFILE_SHOW, read_text, offsetof(Options, user),
+         "as root: whose work it is (else SUDO_UID's, else the directory's owner's)"},
+        {"--json", NULL, POLICY | TRUST | PROFILE_LIST, read_flag, offsetof(Options, json),
+         "print for programs: the policy, the list, a run's closing line"},
         {"--plan", NULL, SHOW, read_flag, offsetof(Options, plan), "print the steps that a run takes"},
-        {"--home", "DIR", RUN | SHOW, read_text, offsetof(Options, home), "use that directory for the private home"},
-        {"--strict", NULL, RUN, read_flag, offsetof(Options, strict), "refuse to run when anything cannot be enforced here"},
-        {"--accept-gap", "NAME", RUN, read_gap, 0,
+        {"--home", "DIR", POLICY, read_text, offsetof(Options, home), "use that directory for the private home"},
+        {"--strict", NULL, RUN | SHELL, read_flag, offsetof(Options, strict), "refuse to run when anything cannot be enforced here"},
+        {"--accept-gap", "NAME", RUN | SHELL, read_gap, 0,
          "under --strict: that one may be missing (repeatable)"},
-        {"--quiet", NULL, RUN, read_flag, offsetof(Options, quiet),
+        {"--quiet", NULL, RUN | SHELL, read_flag, offsetof(Options, quiet),
          "do not print what was enforced; what was not is printed always"},
+        {"--yes", NULL, TRUST, read_flag, offsetof(Options, yes), "accept without asking"},
+        {"--list", NULL, TRUST, read_flag, offsetof(Options, list), "list what was accepted, and whether it still is that"},
+        {"--revoke", NULL, TRUST, read_flag, offsetof(Options, revoke), "take back: FILE is a path or a digest, there or not"},
         {"--broker-socket", "PATH", RUN, read_text, offsetof(Options, broker_socket),
          "hand a listener inside to the broker there"},
         {"--broker-token-fd", "N", RUN, read_fd, offsetof(Options, broker_token_fd),
@@ -143,45 +180,98 @@ static const Option options[] = {
         {"--stderr-fd", "N", RUN, read_fd, offsetof(Options, stderr_fd), "the target's standard error; bailey's own stays what it is"},
 };
 
-static const char *const verbs[] = {"run", "show"};
+/* One letter a verb, for the columns of the help. */
+static void verb_letters(unsigned set, char ret[5]) {
+        static const struct {
+                unsigned bits;
+                char letter;
+        } letters[4] = {{RUN, 'r'}, {SHOW, 's'}, {SHELL, 'h'}, {TRUST, 't'}};
+
+        for (size_t i = 0; i < ELEMENTSOF(letters); i++)
+                ret[i] = set & letters[i].bits ? letters[i].letter : ' ';
+        ret[4] = 0;
+}
 
 void options_print_help(FILE *f) {
-        fputs("bailey [run|show] confines a program to what a policy grants.\n\n"
-              "  bailey run [OPTION]… [--] TARGET [ARG]…    run a program confined\n"
-              "  bailey show [OPTION]… [--] TARGET          print the policy it would run under\n"
-              "  bailey --help | --version\n\n"
-              "Options of run (r) and show (s); they end at TARGET:\n", f);
+        fputs("bailey confines a program to what a policy grants.\n\n", f);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                char left[64];
+                (void) snprintf(left, sizeof(left), "bailey %s [OPTION]… %s", verbs[i].name, verbs[i].operands);
+                /* Each … is one column of three bytes. */
+                int extra = 2 + (endswith(verbs[i].operands, "…") ? 2 : 0);
+                fprintf(f, "  %-*s %s\n", 44 + extra, left, verbs[i].help);
+        }
+        fputs("  bailey --help | --version\n\n"
+              "Options of run (r), show (s), shell (h) and trust (t); they end at what they are for:\n", f);
         for (size_t i = 0; i < ELEMENTSOF(options); i++) {
-                char left[48];
-                snprintf(left, sizeof(left), "%s%s%s", options[i].name, options[i].value ? " " : "",
-                         options[i].value ? options[i].value : "");
-                fprintf(f, "  %s%s %-27s %s\n", options[i].verbs & RUN ? "r" : " ", options[i].verbs & SHOW ? "s" : " ", left,
-                        options[i].help);
+                char left[48], letters[5];
+                verb_letters(options[i].verbs, letters);
+                (void) snprintf(left, sizeof(left), "%s%s%s", options[i].name, options[i].value ? " " : "",
+                                options[i].value ? options[i].value : "");
+                fprintf(f, "  %s %-27s %s\n", letters, left, options[i].help);
         }
         fputs("\nExit codes: the command's own; 128+N when signal N ended it; 125 nothing was run; 126 the target cannot be\n"
               "executed; 127 it was not found. See bailey(1) and bailey.toml(5).\n", f);
 }
 
+int options_print_verbs(FILE *f) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *text = NULL;
+
+        json_open_array(&w, NULL);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                json_open_object(&w, NULL);
+                json_add_string(&w, "verb", verbs[i].name);
+                json_open_array(&w, "options");
+                for (size_t k = 0; k < ELEMENTSOF(options); k++) {
+                        if (!(options[k].verbs & (1U << verbs[i].verb)))
+                                continue;
+                        json_open_object(&w, NULL);
+                        json_add_string(&w, "name", options[k].name);
+                        json_add_string(&w, "value", options[k].value);
+                        json_close_object(&w);
+                }
+                json_close_array(&w);
+                json_close_object(&w);
+        }
+        json_close_array(&w);
+        int r = json_writer_finish(&w, &text, NULL);
+        if (r < 0)
+                return r;
+        fprintf(f, "%s\n", text);
+        return ferror(f) ? -EIO : 0;
+}
+
+/* The verbs that have an option, as text: "bailey run, bailey shell". */
+static void option_verbs(const Option *option, char *ret, size_t size) {
+        ret[0] = 0;
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (option->verbs & (1U << verbs[i].verb)) {
+                        size_t n = strlen(ret);
+                        (void) snprintf(ret + n, size - n, "%sbailey %s", n > 0 ? ", " : "", verbs[i].name);
+                }
+}
+
 static int unknown_option(const char *word, Verb verb) {
-        const char *best = NULL;
+        const Option *best = &options[0];
         unsigned distance = UINT_MAX;
-        bool elsewhere = false;
 
         for (size_t i = 0; i < ELEMENTSOF(options); i++) {
                 unsigned d = string_distance(word, options[i].name);
                 if (d < distance) {
                         distance = d;
-                        best = options[i].name;
-                        elsewhere = !(options[i].verbs & (1U << verb));
+                        best = &options[i];
                 }
         }
-        if (distance == 0 && elsewhere)
-                log_error("%s: bailey %s has no such option; it is one of bailey %s", word, verbs[verb],
-                          verbs[verb == VERB_RUN ? VERB_SHOW : VERB_RUN]);
-        else if (string_distance_near(word, distance) && !elsewhere)
-                log_error("%s: bailey %s has no such option; did you mean %s?", word, verbs[verb], best);
+        bool elsewhere = !(best->verbs & (1U << verb));
+        if (distance == 0 && elsewhere) {
+                char text[128];
+                option_verbs(best, text, sizeof(text));
+                log_error("%s: bailey %s has no such option; it is one of %s", word, verb_name(verb), text);
+        } else if (string_distance_near(word, distance) && !elsewhere)
+                log_error("%s: bailey %s has no such option; did you mean %s?", word, verb_name(verb), best->name);
         else
-                log_error("%s: bailey %s has no such option; see bailey --help", word, verbs[verb]);
+                log_error("%s: bailey %s has no such option; see bailey --help", word, verb_name(verb));
         return -EINVAL;
 }
 
@@ -231,73 +321,152 @@ static int check_together(const Options *o) {
                 log_error("--json and --plan print different things; give one");
                 return -EINVAL;
         }
-        if (!o->argv[0]) {
-                log_error("bailey %s wants a TARGET; see bailey --help", verbs[o->verb]);
+        return 0;
+}
+
+static int check_trust(const Options *o) {
+        if (o->list + o->revoke + o->yes > 1) {
+                log_error("--list, --revoke and --yes are different things to do; give one");
                 return -EINVAL;
         }
-        if (o->verb == VERB_SHOW && o->argv[1]) {
-                log_error("bailey show takes one TARGET, without arguments; \"%s\" is too much (options come first)", o->argv[1]);
+        if (o->json && !o->list) {
+                log_error("bailey trust prints for programs with --list alone");
+                return -EINVAL;
+        }
+        if (o->list && o->argv[0]) {
+                log_error("bailey trust --list takes no FILE, and \"%s\" is one", o->argv[0]);
+                return -EINVAL;
+        }
+        if (!o->list && !o->argv[0]) {
+                log_error("bailey trust wants a FILE, or --list; see bailey --help");
                 return -EINVAL;
         }
         return 0;
 }
 
-static int find_verb(const char *word, Verb *ret) {
+static int check_operands(const Options *o, const VerbWords *v) {
+        unsigned n = (unsigned) strv_length(o->argv);
+
+        if (n < v->least) {
+                log_error("bailey %s wants a %s; see bailey --help", v->name, o->verb == VERB_PROFILE_SHOW ? "NAME" : "TARGET");
+                return -EINVAL;
+        }
+        if (n > v->most && o->verb == VERB_SHOW) {
+                log_error("bailey show takes one TARGET, without arguments; \"%s\" is too much (options come first)", o->argv[1]);
+                return -EINVAL;
+        }
+        if (n > v->most) {
+                log_error("bailey %s: \"%s\" is too much (options come first)", v->name, o->argv[v->most]);
+                return -EINVAL;
+        }
+        return o->verb == VERB_TRUST ? check_trust(o) : 0;
+}
+
+static int unknown_verb(const char *word) {
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                size_t n = strcspn(verbs[i].name, " ");
+                char first[16];
+
+                (void) snprintf(first, sizeof(first), "%.*s", (int) n, verbs[i].name);
+                unsigned distance = string_distance(word, first);
+                /* Programs have short names, too: "true" is none of "trust". */
+                if (word[0] == first[0] && (distance < 2 || strlen(word) == n) && string_distance_near(word, distance)) {
+                        log_error("\"%s\" is not a verb; did you mean \"%s\"? To run a program of that name: bailey run %s", word, first,
+                                  word);
+                        return -EINVAL;
+                }
+        }
+        if (word[0] == '-')
+                log_error("%s: there is no such option, and a verb comes first: run, show, shell, trust or profile; see bailey --help",
+                          word);
+        else
+                log_error("\"%s\" is not a verb; to run a program: bailey run %s; see bailey --help", word, word);
+        return -EINVAL;
+}
+
+/* *at is behind the verb's word or words then. */
+static int find_verb(int argc, char *const *argv, int *at, const VerbWords **ret) {
+        const char *word = argv[1], *second = argc > 2 ? argv[2] : "";
+        bool half = false;
+
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                size_t n = strcspn(verbs[i].name, " ");
+                const char *more = verbs[i].name + n;
+
+                if (strncmp(word, verbs[i].name, n) != 0 || word[n] != 0)
+                        continue;
+                half = true;
+                if (*more && !streq(second, more + 1))
+                        continue;
+                *at = *more ? 3 : 2;
+                *ret = &verbs[i];
+                return 0;
+        }
+        if (!half)
+                return unknown_verb(word);
+        if (streq(second, "--help") || streq(second, "-h")) {
+                *ret = NULL;
+                return 0;
+        }
+        if (*second)
+                log_error("bailey %s has no \"%s\"; it has list and show", word, second);
+        else
+                log_error("bailey %s wants list or show", word);
+        return -EINVAL;
+}
+
+static bool find_plain(const char *word, Verb *ret) {
         if (streq(word, "--help") || streq(word, "-h"))
                 *ret = VERB_HELP;
         else if (streq(word, "--version"))
                 *ret = VERB_VERSION;
-        else if (streq(word, verbs[VERB_RUN]))
-                *ret = VERB_RUN;
-        else if (streq(word, verbs[VERB_SHOW]))
-                *ret = VERB_SHOW;
-        else {
-                for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
-                        if (word[0] == verbs[i][0] && string_distance_near(word, string_distance(word, verbs[i]))) {
-                                log_error("\"%s\" is not a verb; did you mean \"%s\"? To run a program of that name: "
-                                          "bailey run %s", word, verbs[i], word);
-                                return -EINVAL;
-                        }
-                if (word[0] == '-')
-                        log_error("%s: there is no such option, and a verb comes first: run or show; see bailey --help", word);
-                else
-                        log_error("\"%s\" is not a verb; to run a program: bailey run %s; see bailey --help", word, word);
-                return -EINVAL;
-        }
-        return 0;
+        else if (streq(word, "--print-verbs"))
+                *ret = VERB_PRINT_VERBS;
+        else
+                return false;
+        return true;
 }
 
 int options_parse(int argc, char *const *argv, Options *ret) {
         Options o = {.broker_token_fd = -EBADF, .env_fd = -EBADF, .report_fd = -EBADF, .console_socket = -EBADF,
                      .stderr_fd = -EBADF};
+        const VerbWords *words = NULL;
         int at = 2, r;
 
         if (argc < 2) {
-                log_error("a verb is missing: run or show; see bailey --help");
+                log_error("a verb is missing: run, show, shell, trust or profile; see bailey --help");
                 return -EINVAL;
         }
-        r = find_verb(argv[1], &o.verb);
+        if (find_plain(argv[1], &o.verb)) {
+                *ret = o;
+                return 0;
+        }
+        r = find_verb(argc, argv, &at, &words);
         if (r < 0)
                 return r;
-        if (o.verb == VERB_RUN || o.verb == VERB_SHOW) {
-                while (at < argc && argv[at][0] == '-' && argv[at][1]) {
-                        if (streq(argv[at], "--help") || streq(argv[at], "-h")) {
-                                *ret = (Options){.verb = VERB_HELP};
-                                return 0;
-                        }
-                        if (streq(argv[at], "--")) {
-                                at++;
-                                break;
-                        }
+        while (words && at < argc && argv[at][0] == '-' && argv[at][1]) {
+                o.verb = words->verb;
+                if (streq(argv[at], "--help") || streq(argv[at], "-h"))
+                        words = NULL;
+                else if (streq(argv[at], "--")) {
+                        at++;
+                        break;
+                } else {
                         r = read_option(argc, argv, &at, &o);
                         if (r < 0)
                                 return r;
                 }
-                o.argv = argv + at;
-                r = check_together(&o);
-                if (r < 0)
-                        return r;
         }
-        *ret = o;
-        return 0;
+        if (!words) {
+                *ret = (Options){.verb = VERB_HELP};
+                return 0;
+        }
+        o.verb = words->verb;
+        o.argv = argv + at;
+        r = check_together(&o);
+        if (r >= 0)
+                r = check_operands(&o, words);
+        if (r >= 0)
+                *ret = o;
+        return r;
 }

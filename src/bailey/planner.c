@@ -205,8 +205,7 @@ static int add_entry(Planner *p, const PolicyEntry *e) {
         if (path_beneath(real, "/proc") || path_beneath(real, "/sys"))
                 return 0; /* they are whole and readable or not there */
         if (path_beneath(real, "/dev"))
-                /* Layer 0 is the target, 1 the floor. */
-                return add_device(p, e, rule->layer > 1);
+                return add_device(p, e, rule->layer > FLOOR_LAYER);
         return streq(real, "/") ? add_root_grant(p, e->rights) : add_grant(p, &rule->resolved, e->rights);
 }
 

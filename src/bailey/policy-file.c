@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "bailey/policy-file.h"
 #include "bailey/toml.h"
-#include "basic/fd.h"
-#include "basic/io.h"
 #include "basic/parse.h"
 #include "basic/path.h"
 #include "basic/text.h"
@@ -19,7 +14,7 @@
 #define CPU_PERCENT_MAX (100U * 1024U)
 
 typedef struct Reader {
-        const char *file, *base;
+        const PolicyText *text;
         Findings *findings;
         Layer *layer;
 } Reader;
@@ -44,32 +39,24 @@ static void problem(Reader *r, const Key *key, const TomlValue *v, const char *f
         if (!text)
                 r->findings->oom = true;
         else
-                finding_error(r->findings, "%s:%u:%u: %s%s%s: %s", r->file, v->line, v->column, key->table,
+                finding_error(r->findings, "%s:%u:%u: %s%s%s: %s", r->text->name, v->line, v->column, key->table,
                               *key->table ? "." : "", key->name, text);
 }
 
-/* The absolute form of a path of this file; NULL after a problem. */
+/* The absolute form of a path of this file; NULL after a problem, or where a bundled profile names what is not there. */
 static char *read_path(Reader *r, const Key *key, const TomlValue *v) {
-        const char *s = v->string;
+        _cleanup_free_ char *expanded = NULL, *text = NULL;
         char *path = NULL;
 
-        if (s[0] == 0)
-                problem(r, key, v, "an empty path; write \".\" for the file's own directory");
-        else if (s[0] == '~')
-                problem(r, key, v, "\"%s\": ~ is not supported; write the path out, or \"./%s\" for a file of that name", s, s);
-        else if (strstr(s, "${"))
-                problem(r, key, v, "\"%s\": variables are not supported in paths; write the path out", s);
-        else if (s[0] != '/' && !r->base)
-                problem(r, key, v, "\"%s\" starts from the file's directory, and this file has none here; write an absolute path", s);
-        else {
-                int e = s[0] == '/' ? path_collapse(s, &path) : path_join_beneath(r->base, s, &path);
-                if (e == -EXDEV)
-                        problem(r, key, v, "\"%s\" leaves the file's directory %s; write an absolute path", s, r->base);
-                else if (e == -ENAMETOOLONG)
-                        problem(r, key, v, "\"%s\" is longer than the %d bytes a path may have", s, PATH_MAX - 1);
-                else if (e < 0)
-                        r->findings->oom = true;
-        }
+        int e = policy_path_expand(v->string, r->text->places, &expanded, &text);
+        if (e >= 0)
+                e = policy_path_place(expanded, r->text->base, &path, &text);
+        if (e == -ENOENT && r->text->kind == POLICY_BUNDLED)
+                return NULL;
+        if (e < 0 && text)
+                problem(r, key, v, "%s", text);
+        else if (e < 0)
+                r->findings->oom = true;
         return path;
 }
 
@@ -85,12 +72,9 @@ static void check_conflict(Reader *r, const Key *key, const TomlValue *v, const 
                         rule->write_line, rule->read_only_line);
 }
 
-enum { PATHS_DENY = 1 << 8, PATHS_READ_ONLY = 1 << 9 };
+enum { PATHS_DENY = 1 << 8, PATHS_READ_ONLY = 1 << 9, FOR_PROFILES = 1 << 10 };
 
-static int add_path(Reader *r, const Key *key, const TomlValue *v) {
-        _cleanup_free_ char *path = read_path(r, key, v);
-        if (!path)
-                return 0;
+static int add_place(Reader *r, const Key *key, const TomlValue *v, const char *path, bool device) {
         if (r->layer->n_rules >= RULES_MAX) {
                 problem(r, key, v, "more than %u paths", RULES_MAX);
                 return 0;
@@ -99,6 +83,7 @@ static int add_path(Reader *r, const Key *key, const TomlValue *v) {
         if (!rule)
                 return -ENOMEM;
 
+        rule->device |= device;
         if (key->argument == PATHS_DENY) {
                 rule->deny = true;
                 rule->deny_line = rule->deny_line ?: v->line;
@@ -112,6 +97,65 @@ static int add_path(Reader *r, const Key *key, const TomlValue *v) {
                         rule->write_line = rule->write_line ?: v->line;
         }
         check_conflict(r, key, v, rule);
+        return 0;
+}
+
+static int add_path(Reader *r, const Key *key, const TomlValue *v) {
+        _cleanup_free_ char *path = read_path(r, key, v);
+        return path ? add_place(r, key, v, path, false) : 0;
+}
+
+/* One [[device]]: a device, or a directory of them. */
+static int read_device(Reader *r, const Key *key, const TomlValue *v) {
+        const TomlValue *path = NULL;
+        PathRights rights = RIGHT_READ | RIGHT_WRITE;
+
+        for (size_t i = 0; i < v->n_items; i++) {
+                const TomlValue *item = &v->items[i];
+                if (streq(item->key, "path") && item->type == TOML_STRING)
+                        path = item;
+                else if (streq(item->key, "access") && item->type == TOML_STRING && streq(item->string, "r"))
+                        rights = RIGHT_READ;
+                else if (streq(item->key, "access") && item->type == TOML_STRING && streq(item->string, "rw"))
+                        rights = RIGHT_READ | RIGHT_WRITE;
+                else if (streq(item->key, "path") || streq(item->key, "access")) {
+                        problem(r, key, item, "%s", streq(item->key, "path") ? "path wants a string" :
+                                "access wants \"r\" or \"rw\"");
+                        return 0;
+                } else {
+                        problem(r, key, item, "unknown key \"%s\"; here stand path, access", item->key);
+                        return 0;
+                }
+        }
+        if (!path) {
+                problem(r, key, v, "wants a path");
+                return 0;
+        }
+        _cleanup_free_ char *place = read_path(r, key, path);
+        if (!place)
+                return 0;
+        if (!path_beneath(place, "/dev") || streq(place, "/dev")) {
+                problem(r, key, path, "%s is not in /dev", place);
+                return 0;
+        }
+        const Key as = {.table = "", .name = "device", .argument = rights};
+        return add_place(r, &as, path, place, true);
+}
+
+static int read_devices(Reader *r, const Key *key, const TomlValue *v) {
+        if (v->type != TOML_ARRAY) {
+                problem(r, key, v, "each device is a table of its own; write [[device]]");
+                return 0;
+        }
+        for (size_t i = 0; i < v->n_items; i++) {
+                if (v->items[i].type != TOML_TABLE) {
+                        problem(r, key, &v->items[i], "wants tables, not %s; write [[device]]", toml_type_to_string(v->items[i].type));
+                        continue;
+                }
+                int e = read_device(r, key, &v->items[i]);
+                if (e < 0)
+                        return e;
+        }
         return 0;
 }
 
@@ -278,9 +322,32 @@ static int read_home(Reader *r, const Key *key, const TomlValue *v) {
         return 0;
 }
 
+static int read_description(Reader *r, const Key *key, const TomlValue *v) {
+        (void) key;
+        free(r->layer->description);
+        r->layer->description = strdup(v->string);
+        return r->layer->description ? 0 : -ENOMEM;
+}
+
+static int add_applies_to(Reader *r, const Key *key, const TomlValue *v) {
+        if (v->string[0] != '/' && v->string[0] != '~' && !startswith(v->string, "${")) {
+                problem(r, key, v, "\"%s\" is not an absolute path; any program could take that name", v->string);
+                return 0;
+        }
+        char *path = read_path(r, key, v);
+        return path ? strv_consume(&r->layer->applies_to, path) : 0;
+}
+
+static int read_applies_to(Reader *r, const Key *key, const TomlValue *v) {
+        return each_string(r, key, v, add_applies_to);
+}
+
 /* TOML_OTHER: more than one type will do, the reader looks. */
 static const Key keys[] = {
         {"", "home", read_home, TOML_STRING, 0},
+        {"", "device", read_devices, TOML_OTHER, 0},
+        {"", "description", read_description, TOML_STRING, FOR_PROFILES},
+        {"", "applies_to", read_applies_to, TOML_ARRAY, FOR_PROFILES},
         {"filesystem", "read", read_paths, TOML_ARRAY, RIGHT_READ},
         {"filesystem", "write", read_paths, TOML_ARRAY, RIGHT_READ | RIGHT_WRITE},
         {"filesystem", "execute", read_paths, TOML_ARRAY, RIGHT_READ | RIGHT_EXECUTE},
@@ -300,7 +367,13 @@ static const Key keys[] = {
         {"resources", "cpu_percent", read_count, TOML_INTEGER, offsetof(Layer, limits.cpu_percent)},
         {"resources", "tmp_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.tmp_bytes)},
         {"resources", "shm_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.shm_bytes)},
+        {"resources", "reset", read_flag, TOML_BOOLEAN, offsetof(Layer, reset_resources)},
 };
+
+/* A key that only profiles have stands in no other file. */
+static bool key_stands_in(const Key *key, const Reader *r) {
+        return key->argument != FOR_PROFILES || r->text->kind != POLICY_FILE;
+}
 
 static bool is_table(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
@@ -310,7 +383,7 @@ static bool is_table(const char *name) {
 }
 
 /* The names that stand in `table`, "" for the top level, "[x]" for a table: the nearest one to name, and all as text. */
-static const char *known_names(const char *table, const char *name, unsigned *ret_distance, char *ret_all, size_t size) {
+static const char *known_names(const Reader *r, const char *table, const char *name, unsigned *ret_distance, char *ret_all, size_t size) {
         const char *best = "", *last = "";
 
         *ret_distance = UINT_MAX;
@@ -318,12 +391,13 @@ static const char *known_names(const char *table, const char *name, unsigned *re
         for (size_t i = 0; i < ELEMENTSOF(keys); i++) {
                 bool here = streq(keys[i].table, table);
                 const char *candidate = here ? keys[i].name : keys[i].table;
-                if ((!here && *table) || streq(candidate, last))
+                if ((!here && *table) || streq(candidate, last) || !key_stands_in(&keys[i], r))
                         continue;
                 last = candidate;
                 unsigned d = string_distance(name, candidate);
                 size_t n = strlen(ret_all);
-                (void) snprintf(ret_all + n, size - n, here ? "%s%s" : "%s[%s]", n > 0 ? ", " : "", candidate);
+                (void) snprintf(ret_all + n, size - n, !here ? "%s[%s]" : keys[i].read == read_devices ? "%s[[%s]]" : "%s%s",
+                                n > 0 ? ", " : "", candidate);
                 if (d < *ret_distance) {
                         *ret_distance = d;
                         best = candidate;
@@ -336,14 +410,15 @@ static void unknown(Reader *r, const char *table, const TomlValue *v) {
         const Key key = {.table = table, .name = v->key};
 
         for (size_t i = 0; i < ELEMENTSOF(keys); i++)
-                if (streq(keys[i].name, v->key) && v->type != TOML_TABLE) {
+                if (streq(keys[i].name, v->key) && v->type != TOML_TABLE && key_stands_in(&keys[i], r) &&
+                    keys[i].read != read_devices) {
                         problem(r, &key, v, "unknown key; \"%s\" belongs %s%s%s", v->key, *keys[i].table ? "under [" : "",
                                 *keys[i].table ? keys[i].table : "before the first table", *keys[i].table ? "]" : "");
                         return;
                 }
         char all[256];
         unsigned distance;
-        const char *nearest = known_names(table, v->key, &distance, all, sizeof(all));
+        const char *nearest = known_names(r, table, v->key, &distance, all, sizeof(all));
         const char *kind = v->type == TOML_TABLE ? "table" : "key";
         if (string_distance_near(v->key, distance))
                 problem(r, &key, v, "unknown %s; did you mean \"%s\"?", kind, nearest);
@@ -360,6 +435,10 @@ static int read_table(Reader *r, const char *table, const TomlValue *values) {
                 for (size_t k = 0; k < ELEMENTSOF(keys); k++)
                         if (streq(keys[k].table, table) && streq(keys[k].name, v->key))
                                 key = &keys[k];
+                if (key && !key_stands_in(key, r)) {
+                        problem(r, key, v, "stands in profiles only");
+                        continue;
+                }
 
                 if (key && key->type != TOML_OTHER && key->type != v->type)
                         problem(r, key, v, "wants %s, not %s", toml_type_to_string(key->type), toml_type_to_string(v->type));
@@ -377,95 +456,34 @@ static int read_table(Reader *r, const char *table, const TomlValue *values) {
         return 0;
 }
 
-int policy_file_parse(const char *text, size_t size, const char *file, const char *base, Findings *findings, Layer **ret) {
-        _cleanup_(layer_freep) Layer *layer = layer_new(file);
+int policy_file_parse(const PolicyText *text, Findings *findings, Layer **ret) {
+        _cleanup_(layer_freep) Layer *layer = layer_new(text->name);
+        unsigned before = findings_count(findings);
         TomlValue *document = NULL;
         TomlProblem trouble;
 
         if (!layer)
                 return -ENOMEM;
         layer->from_file = true;
+        layer->bundled = text->kind == POLICY_BUNDLED;
 
-        int r = toml_parse(text, size, &document, &trouble);
+        int r = toml_parse(text->text, text->size, &document, &trouble);
         if (r == -EBADMSG) {
-                finding_error(findings, "%s:%u:%u: %s", file, trouble.line, trouble.column, trouble.text);
+                finding_error(findings, "%s:%u:%u: %s", text->name, trouble.line, trouble.column, trouble.text);
                 return 0;
         }
         if (r < 0)
                 return r;
 
-        Reader reader = {.file = file, .base = base, .findings = findings, .layer = layer};
+        Reader reader = {.text = text, .findings = findings, .layer = layer};
         r = read_table(&reader, "", document);
         toml_free(document);
         if (r < 0)
                 return r;
         if (layer->egress_said && !layer->egress_allow && layer->egress_hosts)
                 finding_error(findings, "%s:%u:1: network.egress: is \"deny\", but network.egress_allow lists destinations; "
-                              "remove one of them", file, layer->egress_line);
-        if (!findings_failed(findings))
+                              "remove one of them", text->name, layer->egress_line);
+        if (findings_count(findings) == before)
                 *ret = TAKE_PTR(layer);
         return 0;
-}
-
-/* A supervisor hands the file itself over: it is read whatever may lie in its way by name, or whether it has a name at all. */
-static int open_policy(const char *path, bool *ret_handed_over) {
-        const char *number = startswith(path, "/proc/self/fd/");
-        int given, fd;
-
-        *ret_handed_over = number && parse_fd(number, &given) >= 0;
-        if (*ret_handed_over) {
-                fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
-                if (fd >= 0)
-                        (void) lseek(fd, 0, SEEK_SET);
-        } else
-                /* O_NONBLOCK: a fifo must not hold us up. */
-                fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
-}
-
-/* The name that a file handed over has, when it is one that leads to it; else the one it was given by. */
-static int name_policy(const char *path, const struct stat *st, char **ret_real, char **ret_base) {
-        char text[PATH_MAX];
-        struct stat there;
-
-        ssize_t n = readlink(path, text, sizeof(text) - 1);
-        if (n > 0) {
-                text[n] = 0;
-                if (text[0] == '/' && lstat(text, &there) >= 0 && there.st_dev == st->st_dev && there.st_ino == st->st_ino) {
-                        *ret_real = strdup(text);
-                        *ret_base = *ret_real ? path_parent(text) : NULL;
-                        return *ret_base ? 0 : -ENOMEM;
-                }
-        }
-        *ret_real = strdup(path);
-        return *ret_real ? 0 : -ENOMEM;
-}
-
-int policy_file_load(const char *path, Findings *findings, Layer **ret) {
-        _cleanup_free_ char *text = NULL, *real = NULL, *base = NULL;
-        bool handed_over;
-        size_t size;
-
-        _cleanup_close_ int fd = open_policy(path, &handed_over);
-        struct stat st;
-        int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
-        if (r == 0 && !S_ISREG(st.st_mode))
-                r = S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-        if (r == 0)
-                r = read_fd_full(fd, TOML_SIZE_MAX, &text, &size);
-        if (r == 0 && handed_over)
-                r = name_policy(path, &st, &real, &base);
-        else if (r == 0) {
-                real = realpath(path, NULL);
-                base = real ? path_parent(real) : NULL;
-                r = base ? 0 : real ? -ENOMEM : -errno;
-        }
-        if (r == -ENOMEM)
-                return r;
-        if (r < 0) {
-                finding_error(findings, "%s: the policy cannot be read: %s", path,
-                              r == -EINVAL ? "not a regular file" : strerror(-r));
-                return 0;
-        }
-        return policy_file_parse(text, size, real, base, findings, ret);
 }

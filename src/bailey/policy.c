@@ -23,6 +23,10 @@ Policy *policy_free(Policy *p) {
         free(p->entries);
         free(p->variables);
         strv_free(p->files);
+        strv_free(p->skipped);
+        strv_free(p->layer_names);
+        free(p->profile);
+        free(p->home_name);
         strv_free(p->egress_hosts);
         free(p->bind_ports);
         free(p->target);

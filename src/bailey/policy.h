@@ -29,12 +29,18 @@ typedef struct PolicyEntry {
 } PolicyEntry;
 
 typedef struct PolicyVariable {
-        char *name, *value, *layer; /* layer: "base" or a file's path */
+        char *name, *value, *layer; /* layer: "base" or a layer's name */
 } PolicyVariable;
 
+/* The layer of that index is the floor; 0 is the target's. */
+#define FLOOR_LAYER 1U
+
 typedef struct Policy {
-        const char *base;  /* "untrusted" */
-        char **files;      /* configuration layers, lowest first */
+        const char *base;   /* "untrusted" */
+        char *profile;      /* over it, NULL: none */
+        char **files;       /* configuration layers, lowest first */
+        char **skipped;     /* files that were found and not accepted */
+        char **layer_names; /* of all layers, by the index that rules name: "target", "untrusted", "profile NAME", files */
 
         PolicyRule *rules; /* sorted by named path, one a path */
         size_t n_rules;
@@ -42,11 +48,13 @@ typedef struct Policy {
         size_t n_entries;
 
         bool egress_allow;
+        size_t egress_layer; /* that said so; 0: none did, and nothing is allowed */
         char **egress_hosts;
         uint16_t *bind_ports;
         size_t n_bind_ports;
 
         Limits limits;
+        Limits limit_layers; /* the layers they come from, LIMIT_NONE where there is no limit */
 
         PolicyVariable *variables; /* sorted, bailey's own last */
         size_t n_variables;
@@ -55,7 +63,7 @@ typedef struct Policy {
         char *working_directory;  /* real */
         char *home;               /* host path of the directory that becomes the home inside, as named */
         char *home_real;          /* the same without links */
-        bool home_is_private;     /* derived, not chosen by --home or a file */
+        char *home_name;          /* of a derived one, below the state directory; NULL: chosen by --home or a file */
         char *state_directory;    /* $XDG_DATA_HOME/bailey, real: other programs' homes */
         char *config_directory;   /* $XDG_CONFIG_HOME/bailey, real */
         Account account;

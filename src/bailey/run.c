@@ -47,14 +47,13 @@ static int connect_broker(const char *path, int *ret) {
         return 0;
 }
 
-/* The policy of the command line, or bailey's exit code after it was said why not. */
-static int resolve(const Options *o, const Account *account, Policy **ret) {
+int run_resolve(const Options *o, char *const *argv, const Account *account, Policy **ret) {
         _cleanup_(findings_done) Findings findings = {};
         _cleanup_free_ char *target = NULL;
         char **extra = NULL;
         int r;
 
-        r = target_find(o->argv[0], &target);
+        r = target_find(argv[0], &target);
         if (r < 0)
                 return r == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
         r = o->env_fd >= 0 ? environment_read_fd(o->env_fd, &findings, &extra) : 0;
@@ -63,6 +62,9 @@ static int resolve(const Options *o, const Account *account, Policy **ret) {
                         .account = account,
                         .target = target,
                         .config = o->config,
+                        .profile = o->profile,
+                        .only_config = o->only_config,
+                        .shell = o->verb == VERB_SHELL,
                         .home = o->home,
                         .brokered = o->broker_socket,
                         .extra_environment = extra,
@@ -81,7 +83,7 @@ int show_verb(const Options *o) {
 
         if (account_settle(o->user, &account) < 0)
                 return EXIT_NOT_RUN;
-        int r = resolve(o, &account, &policy);
+        int r = run_resolve(o, o->argv, &account, &policy);
         if (r != 0)
                 return r;
         if (o->plan) {
@@ -102,11 +104,12 @@ static int check_supported(const Policy *policy, const Options *o, GapSet *ret_g
         const char *reason;
 
         if (!policy_network_supported(policy, &reason)) {
-                /* Only a file can ask for it: the floor denies. */
+                /* Only a file or a profile can ask for it: the floor denies. */
                 char **last = policy->files;
                 while (last && last[0] && last[1])
                         last++;
-                log_error("%s: [network]: refused: %s; nothing was run", last && *last ? *last : "the policy", reason);
+                log_error("%s: [network]: refused: %s; nothing was run", policy->egress_layer > FLOOR_LAYER ?
+                          policy->layer_names[policy->egress_layer] : last && *last ? *last : "the policy", reason);
                 return -EOPNOTSUPP;
         }
         *ret_gaps = policy_wants_cgroup(policy) ? (GapSet) 1 << GAP_RESOURCES : 0;
@@ -118,14 +121,14 @@ static int check_supported(const Policy *policy, const Options *o, GapSet *ret_g
         return 0;
 }
 
-static int run_policy(const Options *o, const Policy *policy, int broker) {
+int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
         _cleanup_(plan_freep) Plan *plan = NULL;
         RunResult result = {};
         GapSet gaps = 0;
 
-        if (check_supported(policy, o, &gaps) < 0 || home_make(policy) < 0)
+        if (check_supported(policy, o, &gaps) < 0 || home_make(policy) < 0 || home_make_configuration(policy) < 0)
                 return EXIT_NOT_RUN;
-        int r = plan_new(policy, o->argv, broker >= 0, &plan);
+        int r = plan_new(policy, argv, broker >= 0, &plan);
         if (r < 0) {
                 log_error_errno(r, "Failed to plan the sandbox: %m%s",
                                 r == -ELOOP ? "; the home became a symbolic link meanwhile, remove it" : "");
@@ -144,11 +147,13 @@ static int run_policy(const Options *o, const Policy *policy, int broker) {
                 .listen_address = {o->listen_address},
                 .listen_port = o->listen_port,
                 .report = o->report_fd,
-                .console_socket = o->console_socket,
-                .rows = o->rows,
-                .columns = o->columns,
+                .console_socket = terminal ? terminal->socket : o->console_socket,
+                .rows = terminal ? terminal->rows : o->rows,
+                .columns = terminal ? terminal->columns : o->columns,
                 .error_output = o->stderr_fd,
         }, &result);
+        if (terminal)
+                terminal_end(terminal); /* what is printed from here on comes after the command's last word, in the caller's terminal */
         if (r < 0)
                 return EXIT_NOT_RUN;
         if (!result.started)
@@ -171,6 +176,6 @@ int run_verb(const Options *o) {
                 return EXIT_NOT_RUN;
         if (o->broker_socket && connect_broker(o->broker_socket, &broker) < 0)
                 return EXIT_NOT_RUN;
-        int r = resolve(o, &account, &policy);
-        return r != 0 ? r : run_policy(o, policy, broker);
+        int r = run_resolve(o, o->argv, &account, &policy);
+        return r != 0 ? r : run_policy(o, o->argv, policy, broker, NULL);
 }

@@ -51,6 +51,17 @@ static void print_limit(FILE *f, const char *name, uint64_t value, const char *a
                 fprintf(f, "%s: Some(%llu)%s", name, (unsigned long long) value, after);
 }
 
+/* The two lowest layers are the documented form, and need no word; what anybody added is told with its layer. */
+static int print_layer(const Policy *p, size_t layer, unsigned line, FILE *f) {
+        if (layer <= FLOOR_LAYER)
+                return fputs("\n", f) < 0 ? -EIO : 0;
+        int r = print_escaped(f, "  (", p->layer_names[layer], "");
+        if (line > 0 && p->layer_names[layer][0] == '/')
+                fprintf(f, ":%u", line);
+        fputs(")\n", f);
+        return r;
+}
+
 static int print_rules(const Policy *p, const PolicyRule *const *rules, bool devices, FILE *f) {
         int r = 0;
 
@@ -60,7 +71,9 @@ static int print_rules(const Policy *p, const PolicyRule *const *rules, bool dev
                         continue;
                 path_rights_to_string(effective(p, *rules), rights);
                 fprintf(f, "  %s", rights);
-                r = print_escaped(f, " ", (*rules)->path, "\n");
+                r = print_escaped(f, " ", (*rules)->path, "");
+                if (r >= 0)
+                        r = print_layer(p, (*rules)->layer, (*rules)->line, f);
         }
         return r;
 }
@@ -104,7 +117,8 @@ int show_policy(const Policy *p, FILE *f) {
         _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
         int r = rules ? 0 : -ENOMEM;
 
-        fprintf(f, "profile base: %s\nconfig layers:%s", p->base, p->files ? "\n" : " (none)\n");
+        fprintf(f, "profile base: %s%s%s\nconfig layers:%s", p->base, p->profile ? ", " : "", p->profile ?: "",
+                p->files ? "\n" : " (none)\n");
         for (char **s = p->files; s && *s && r >= 0; s++)
                 r = print_escaped(f, "  ", *s, "\n");
         fputs("\nfilesystem:\n", f);
@@ -140,6 +154,29 @@ static void add_limit(JsonWriter *w, const char *name, uint64_t value) {
                 json_add_u64(w, name, value);
 }
 
+static void add_limits(JsonWriter *w, const Policy *p) {
+        const struct {
+                const char *name;
+                uint64_t value, layer;
+        } all[] = {
+                {"memory_bytes", p->limits.memory_bytes, p->limit_layers.memory_bytes},
+                {"pids_max", p->limits.pids_max, p->limit_layers.pids_max},
+                {"cpu_percent", p->limits.cpu_percent, p->limit_layers.cpu_percent},
+                {"tmp_bytes", p->limits.tmp_bytes, p->limit_layers.tmp_bytes},
+                {"shm_bytes", p->limits.shm_bytes, p->limit_layers.shm_bytes},
+        };
+
+        json_open_object(w, "resources");
+        for (size_t i = 0; i < ELEMENTSOF(all); i++)
+                add_limit(w, all[i].name, all[i].value);
+        json_close_object(w);
+        json_open_object(w, "resource_layers");
+        for (size_t i = 0; i < ELEMENTSOF(all); i++)
+                if (all[i].layer != LIMIT_NONE)
+                        json_add_string(w, all[i].name, p->layer_names[all[i].layer]);
+        json_close_object(w);
+}
+
 static void add_rules(JsonWriter *w, const char *name, const Policy *p, const PolicyRule *const *rules, bool devices) {
         json_open_array(w, name);
         for (; *rules; rules++) {
@@ -152,6 +189,9 @@ static void add_rules(JsonWriter *w, const char *name, const Policy *p, const Po
                 json_add_string(w, "resolved", (*rules)->resolved.real);
                 json_add_string(w, "rights", rights);
                 json_add_bool(w, "exists", (*rules)->resolved.error == 0);
+                json_add_string(w, "layer", p->layer_names[(*rules)->layer]);
+                if ((*rules)->line > 0)
+                        json_add_u64(w, "line", (*rules)->line);
                 json_close_object(w);
         }
         json_close_array(w);
@@ -164,6 +204,7 @@ static void add_network(JsonWriter *w, const Policy *p) {
         json_open_object(w, "network");
         json_add_string(w, "egress", p->egress_allow ? "allow" : "deny");
         json_add_strings(w, "egress_allow", p->egress_hosts);
+        json_add_string(w, "egress_layer", p->layer_names[p->egress_layer ?: FLOOR_LAYER]);
         json_open_array(w, "bind_ports");
         for (size_t i = 0; i < p->n_bind_ports; i++)
                 json_add_u64(w, NULL, p->bind_ports[i]);
@@ -182,17 +223,14 @@ int show_policy_json(const Policy *p, FILE *f) {
                 return -ENOMEM;
         json_open_object(&w, NULL);
         json_add_string(&w, "profile_base", p->base);
+        json_add_string(&w, "profile", p->profile);
         json_add_strings(&w, "config_layers", p->files);
+        json_add_strings(&w, "skipped", p->skipped);
+        json_add_strings(&w, "layers", p->layer_names);
         add_rules(&w, "filesystem", p, rules, false);
         add_network(&w, p);
         add_rules(&w, "devices", p, rules, true);
-        json_open_object(&w, "resources");
-        add_limit(&w, "memory_bytes", p->limits.memory_bytes);
-        add_limit(&w, "pids_max", p->limits.pids_max);
-        add_limit(&w, "cpu_percent", p->limits.cpu_percent);
-        add_limit(&w, "tmp_bytes", p->limits.tmp_bytes);
-        add_limit(&w, "shm_bytes", p->limits.shm_bytes);
-        json_close_object(&w);
+        add_limits(&w, p);
         json_add_string(&w, "home", p->home);
         json_open_array(&w, "environment");
         for (size_t i = 0; i < p->n_variables; i++) {

@@ -47,6 +47,29 @@ char *string_escape_control(const char *s) {
         return out;
 }
 
+char *string_quote_shell(const char *s) {
+        size_t size = strlen(s);
+        bool plain = size > 0;
+
+        for (size_t i = 0; i < size; i++)
+                plain &= ascii_alpha(s[i]) || ascii_digit(s[i]) || strchr("/._-+@%:,=", s[i]);
+        if (plain)
+                return strdup(s);
+        /* Each quote becomes four characters. */
+        char *quoted = malloc(4 * size + 3), *p = quoted;
+        if (!quoted)
+                return NULL;
+        *p++ = '\'';
+        for (size_t i = 0; i < size; i++)
+                if (s[i] == '\'')
+                        p = stpcpy(p, "'\\''");
+                else
+                        *p++ = s[i];
+        *p++ = '\'';
+        *p = 0;
+        return quoted;
+}
+
 bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size) {
         volatile unsigned char difference = 0;
 

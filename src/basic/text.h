@@ -36,6 +36,9 @@ bool ascii_case_equal(const char *a, size_t a_size, const char *b);
  * A tab becomes \t, a newline \n, a backslash stays. NULL when out of memory. */
 char *string_escape_control(const char *s);
 
+/* A word that a shell reads as s: s itself when nothing in it is special, else in single quotes. NULL when out of memory. */
+char *string_quote_shell(const char *s);
+
 /* Constant-time comparison of two secrets whose lengths are not secret. */
 bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size);
 

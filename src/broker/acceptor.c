@@ -147,7 +147,7 @@ int acceptor_new(sd_event *event, int listener, AcceptHandler handler, void *use
         return 0;
 }
 
-Acceptor *acceptor_free(Acceptor *a) {
+static Acceptor *stop(Acceptor *a, bool shut) {
         if (!a)
                 return NULL;
         atomic_store(&a->stopping, true);
@@ -158,7 +158,8 @@ Acceptor *acceptor_free(Acceptor *a) {
 
                 /* Each time: the session can make the socket listen again, and the signal can come a moment before accept(2)
                  * begins. */
-                (void) shutdown(a->listener, SHUT_RDWR);
+                if (shut)
+                        (void) shutdown(a->listener, SHUT_RDWR);
                 (void) pthread_kill(a->thread, ACCEPTOR_SIGNAL);
                 drain(a); /* makes room for a write that waits */
                 (void) clock_gettime(CLOCK_MONOTONIC, &until);
@@ -178,4 +179,12 @@ Acceptor *acceptor_free(Acceptor *a) {
         a->io = sd_event_source_disable_unref(a->io);
         (void) pthread_detach(a->thread);
         return NULL;
+}
+
+Acceptor *acceptor_free(Acceptor *a) {
+        return stop(a, true);
+}
+
+Acceptor *acceptor_leave(Acceptor *a) {
+        return stop(a, false);
 }

@@ -21,3 +21,6 @@ int acceptor_new(sd_event *event, int listener, AcceptHandler handler, void *use
  * but not handed over are closed. */
 Acceptor *acceptor_free(Acceptor *a);
 DEFINE_CLEANUP(Acceptor *, acceptor_free);
+
+/* The same, but another process goes on with the listener: its port stays, and what connects meanwhile waits for that. */
+Acceptor *acceptor_leave(Acceptor *a);

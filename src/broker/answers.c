@@ -50,6 +50,22 @@ Answer answer_for_dial(DialResult result) {
         return ANSWER_UNREACHABLE;
 }
 
+Socks5Reply answer_to_socks5(Answer a) {
+        switch (a) {
+        case ANSWER_PORT:
+        case ANSWER_NOT_GRANTED:
+        case ANSWER_NOT_PUBLIC:
+                return SOCKS5_NOT_ALLOWED;
+        case ANSWER_NOT_RESOLVED:
+        case ANSWER_RESOLVE_TIMEOUT:
+                return SOCKS5_HOST_UNREACHABLE;
+        case ANSWER_UNREACHABLE:
+                return SOCKS5_REFUSED;
+        default:
+                return SOCKS5_FAILURE;
+        }
+}
+
 char *answer_not_granted(const Host *host, const char *session) {
         char *text;
 

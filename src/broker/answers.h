@@ -6,6 +6,7 @@
 
 #include "broker/dial.h"
 #include "broker/hosts.h"
+#include "broker/socks5.h"
 
 typedef enum Answer {
         ANSWER_MALFORMED,          /* 400, closes: body is the parser's phrase */
@@ -41,6 +42,9 @@ const AnswerWords *answer_words(Answer a);
 
 /* The answer for a dial that failed; not for DIAL_CONNECTED. */
 Answer answer_for_dial(DialResult result);
+
+/* What a SOCKS5 client is told in place of it. */
+Socks5Reply answer_to_socks5(Answer a);
 
 /* The body of ANSWER_NOT_GRANTED. It suggests a command only for a single exact host, which every parsed Host is; session is the
  * id. NULL when out of memory. */

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "basic/base64.h"
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "broker/acceptor.h"
@@ -100,9 +101,12 @@ static void free_connections(Broker *b, bool tunnels_too) {
 Broker *broker_free(Broker *b) {
         if (!b)
                 return NULL;
-        b->closed = true;
+        b->closed = true; /* for what is freed; a keep that is whole is not told */
         b->idle = sd_event_source_disable_unref(b->idle);
-        acceptor_free(b->acceptor);
+        if (keep_is_whole(b->keep))
+                acceptor_leave(b->acceptor); /* the unit is restarted, or stopped and the service manager lets go of it */
+        else
+                acceptor_free(b->acceptor);
         free_connections(b, true);
         handover_free(b->handover);
         control_free(b->control);
@@ -153,24 +157,18 @@ int broker_run(Broker *b) {
         return r;
 }
 
+#define USER "errand:"
+
 /* base64("errand:" CREDENTIAL), RFC 4648 with padding: what every client makes of the proxy variables. */
 static int make_basic(const Secret *credential, Secret **ret) {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", user[] = "errand:";
-        char plain[512] = {}, text[sizeof(plain) * 4 / 3 + 4];
-        size_t size = (sizeof(user) - 1) + secret_size(credential), n = 0;
+                char plain[512], text[BASE64_SIZE(sizeof(plain))];
+        size_t size = STRLEN(USER) + secret_size(credential);
 
-        if (size > sizeof(plain) - 3)
+        if (size > sizeof(plain))
                 return -E2BIG;
-        memcpy(plain, user, (sizeof(user) - 1));
-        memcpy(plain + (sizeof(user) - 1), secret_data(credential), secret_size(credential));
-        for (size_t i = 0; i < size; i += 3) {
-                uint32_t v = (uint32_t) (uint8_t) plain[i] << 16 | (uint32_t) (uint8_t) plain[i + 1] << 8 | (uint8_t) plain[i + 2];
-                text[n++] = digits[v >> 18];
-                text[n++] = digits[v >> 12 & 63];
-                text[n++] = i + 1 < size ? digits[v >> 6 & 63] : '=';
-                text[n++] = i + 2 < size ? digits[v & 63] : '=';
-        }
-        int r = secret_new(text, n, ret);
+        memcpy(plain, USER, STRLEN(USER));
+        memcpy(plain + STRLEN(USER), secret_data(credential), secret_size(credential));
+        int r = secret_new(text, base64_encode(plain, size, text), ret);
         secret_wipe(plain, sizeof(plain));
         secret_wipe(text, sizeof(text));
         return r;

@@ -12,6 +12,7 @@
 #include "broker/exchange.h"
 #include "broker/limits.h"
 #include "broker/request.h"
+#include "broker/socks.h"
 #include "broker/tunnel.h"
 
 /* Finds a session's process that went without a reset: its kernel forgets the connection after a minute, and answers the next probe
@@ -21,6 +22,18 @@
 #define CLIENT_KEEPALIVE_PROBES 3
 
 #define TRIM_HELD (8U << 20)
+
+#define ESTABLISHED "HTTP/1.1 200 Connection Established\r\n\r\n"
+
+void connection_set_subject(Connection *c, const char *format, ...) {
+        va_list ap;
+
+        free(c->subject);
+        va_start(ap, format);
+        if (vasprintf(&c->subject, format, ap) < 0)
+                c->subject = NULL; /* the log then says "a request" */
+        va_end(ap);
+}
 
 void connection_log(Connection *c, LogLevel level, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
@@ -141,8 +154,24 @@ static void read_next(Connection *c) {
         c->scanned = 0;
         if (c->in && c->in_size == 0)
                 release_buffer(c);
-        set_timer(c, c->in_size > 0 ? HEAD_TIMEOUT_USEC : IDLE_TIMEOUT_USEC);
+        if (c->protocol != CONNECTION_SOCKS5) /* whose messages have one limit together */
+                set_timer(c, c->in_size > 0 ? HEAD_TIMEOUT_USEC : IDLE_TIMEOUT_USEC);
         watch(c, c->in_size > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+/* c->out, which is NULL when there was no memory for it. */
+static int write_out(Connection *c, size_t size) {
+        if (!c->out || take_socket_back(c) < 0) {
+                connection_free(c);
+                return -ENOMEM;
+        }
+        c->out_size = size;
+        c->out_done = 0;
+        c->state = CONNECTION_WRITING;
+        if (c->protocol != CONNECTION_SOCKS5 || !c->keep_alive)
+                set_timer(c, ANSWER_TIMEOUT_USEC);
+        watch(c, EPOLLOUT);
+        return 0;
 }
 
 int connection_answer(Connection *c, unsigned status, const char *reason, const char *body, const char *extra, bool keep_alive) {
@@ -157,16 +186,16 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
                 c->request_was_head ? "" : text, c->request_was_head ? "" : "\n");
         if (n < 0)
                 c->out = NULL;
-        if (n < 0 || take_socket_back(c) < 0) {
-                connection_free(c);
-                return -ENOMEM;
-        }
-        c->out_size = (size_t) n;
-        c->out_done = 0;
-        c->state = CONNECTION_WRITING;
-        set_timer(c, ANSWER_TIMEOUT_USEC);
-        watch(c, EPOLLOUT);
-        return 0;
+        return write_out(c, n < 0 ? 0 : (size_t) n);
+}
+
+int connection_send(Connection *c, const void *data, size_t size, bool keep_alive) {
+        c->keep_alive = keep_alive && !c->broker->closed;
+        connection_consume_head(c);
+        c->out = malloc(size);
+        if (c->out)
+                memcpy(c->out, data, size);
+        return write_out(c, size);
 }
 
 void connection_exchange_done(Connection *c, bool keep_alive) {
@@ -193,7 +222,8 @@ void connection_start_tunnel(Connection *c, int fd) {
         c->timer = sd_event_source_disable_unref(c->timer);
         c->state = CONNECTION_BUSY;
         c->began = now_monotonic();
-        int r = tunnel_start(c, fd, &c->tunnel);
+        Slice established = c->protocol == CONNECTION_SOCKS5 ? socks_established() : (Slice){ESTABLISHED, STRLEN(ESTABLISHED)};
+        int r = tunnel_start(c, fd, established, &c->tunnel);
         if (r < 0) {
                 connection_log(c, LOG_LEVEL_WARNING, "no tunnel: %s", strerror(-r));
                 connection_free(c);
@@ -203,13 +233,17 @@ void connection_start_tunnel(Connection *c, int fd) {
         release_buffer(c);
 }
 
-static void process(Connection *c) {
+void connection_read_more(Connection *c) {
+        watch(c, EPOLLIN);
+}
+
+static void process_head(Connection *c) {
         const char *problem = NULL;
         Http1Head head;
 
         ssize_t n = http1_find_head_end(c->in, c->in_size, &c->scanned);
         if (n == 0 && c->in_size < CLIENT_BUFFER_SIZE) {
-                watch(c, EPOLLIN);
+                connection_read_more(c);
                 return;
         }
         if (n > 0) {
@@ -226,6 +260,15 @@ static void process(Connection *c) {
                 request_refuse(c, ANSWER_MALFORMED, problem ? problem : "the request head is malformed", NULL);
         else
                 request_refuse(c, ANSWER_HEAD_TOO_LARGE, NULL, NULL);
+}
+
+static void process(Connection *c) {
+        if (c->protocol == CONNECTION_UNDECIDED)
+                c->protocol = socks_begins(c->in[0]) ? CONNECTION_SOCKS5 : CONNECTION_HTTP;
+        if (c->protocol == CONNECTION_SOCKS5)
+                socks_process(c);
+        else
+                process_head(c);
 }
 
 static void on_readable(Connection *c) {
@@ -255,7 +298,7 @@ static void on_readable(Connection *c) {
                 connection_free(c);
                 return;
         }
-        if (c->in_size == 0) /* the limit is for the whole head, however slowly it drips */
+        if (c->in_size == 0 && c->protocol != CONNECTION_SOCKS5) /* the limit is for the whole head, however slowly it drips */
                 set_timer(c, HEAD_TIMEOUT_USEC);
         c->in_size += (size_t) n;
         process(c);
@@ -330,7 +373,9 @@ static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents,
 static int on_timer(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Connection *c = userdata;
 
-        if (c->state == CONNECTION_READING && c->in_size > 0) {
+        if (c->protocol == CONNECTION_SOCKS5 && c->state == CONNECTION_READING)
+                socks_time_out(c);
+        else if (c->state == CONNECTION_READING && c->in_size > 0) {
                 c->body_unread = true;
                 c->head_size = c->in_size;
                 request_refuse(c, ANSWER_HEAD_TIMEOUT, NULL, NULL);

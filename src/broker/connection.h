@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One client connection from a session: reads a request head, authenticates, decides (CONNECT → tunnel.c; absolute-form and
- * provider routes → exchange.c), answers refusals itself. While an exchange or a tunnel is running, that owns the socket's events.
- */
+/* One client connection from a session. Its first byte says in which protocol it asks: request.c decides on HTTP (CONNECT → egress.c;
+ * absolute-form and provider routes → exchange.c), socks.c on SOCKS5 (→ egress.c). It answers refusals itself. While an exchange or a
+ * tunnel is running, that owns the socket's events. */
 
 #include <systemd/sd-event.h>
 
@@ -18,8 +18,20 @@ typedef struct Dial Dial;
 typedef struct Exchange Exchange;
 typedef struct Tunnel Tunnel;
 
+typedef enum ConnectionProtocol {
+        CONNECTION_UNDECIDED, /* nothing was read yet */
+        CONNECTION_HTTP,
+        CONNECTION_SOCKS5,
+} ConnectionProtocol;
+
+typedef enum SocksStep {
+        SOCKS_GREETING,
+        SOCKS_CREDENTIAL,
+        SOCKS_REQUEST,
+} SocksStep;
+
 typedef enum ConnectionState {
-        CONNECTION_READING,  /* a request head, or waiting for one */
+        CONNECTION_READING,  /* a request head, or a message of SOCKS, or waiting for one */
         CONNECTION_DIALING,  /* for a CONNECT */
         CONNECTION_BUSY,     /* an exchange or a tunnel is in charge */
         CONNECTION_WRITING,  /* an answer of our own */
@@ -39,6 +51,9 @@ struct Connection {
         bool keep_alive;    /* after the answer that is being written */
         Exchange *exchange; /* running, or NULL */
         Connection *next, *previous;
+
+        ConnectionProtocol protocol;
+        SocksStep step; /* of the message that is read next */
 
         /* connection.c's own: */
         ConnectionState state;
@@ -61,6 +76,9 @@ struct Connection {
  * is gone. */
 int connection_answer(Connection *c, unsigned status, const char *reason, const char *body, const char *extra, bool keep_alive);
 
+/* Sends size bytes, and then reads the client's next message, or closes. As connection_answer() otherwise. */
+int connection_send(Connection *c, const void *data, size_t size, bool keep_alive);
+
 /* An exchange calls this last, having freed itself (c->exchange is NULL): the connection takes its socket back, looks at the bytes
  * left in c->in, and reads the next request; or closes when !keep_alive. */
 void connection_exchange_done(Connection *c, bool keep_alive);
@@ -73,6 +91,8 @@ void connection_new(Broker *b, int fd);
 /* Ends an exchange, a tunnel or a dial with it. */
 Connection *connection_free(Connection *c);
 
+/* Waits for more of what is in c->in. */
+void connection_read_more(Connection *c);
 /* The bytes of the request's head are used up. */
 void connection_consume_head(Connection *c);
 /* What a dial for a CONNECT gave; fd is taken always. */
@@ -80,5 +100,7 @@ void connection_start_tunnel(Connection *c, int fd);
 /* A dial for a CONNECT begins: nothing is read until it ended. */
 void connection_wait_for_dial(Connection *c);
 
+/* What the log calls the request from now on. */
+void connection_set_subject(Connection *c, const char *format, ...) _printf_(2, 3);
 /* "session s1: SUBJECT: …" */
 void connection_log(Connection *c, LogLevel level, const char *format, ...) _printf_(3, 4);

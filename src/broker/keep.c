@@ -219,9 +219,16 @@ void keep_save(Keep *k, const Broker *b) {
                 give_up(k, r, "what has changed");
 }
 
-void keep_count(Keep *k, uint64_t refused) {
-        if (k && k->state)
-                (void) state_file_set_count(k->state, refused); /* a number for people, nothing rests on it */
+void keep_count(Keep *k, KeepCount which, uint64_t value) {
+        if (!k || !k->state)
+                return;
+        int r = state_file_set_count(k->state, (size_t) which, value);
+        if (r < 0)
+                give_up(k, r, "what was counted");
+}
+
+bool keep_is_whole(const Keep *k) {
+        return k && k->state;
 }
 
 void keep_end(Keep *k, const Broker *b) {

@@ -44,7 +44,15 @@ DEFINE_CLEANUP(Keep *, keep_free);
 void keep_begin(Keep *k, const Broker *b);
 void keep_listener(Keep *k, int fd);
 void keep_save(Keep *k, const Broker *b);
-void keep_count(Keep *k, uint64_t refused);
+/* Numbers that change too often for keep_save(). */
+typedef enum KeepCount {
+        KEEP_REFUSED, /* what notices.h counts */
+        _KEEP_COUNT_MAX,
+        _KEEP_COUNT_INVALID = -EINVAL,
+} KeepCount;
+void keep_count(Keep *k, KeepCount which, uint64_t value);
+/* Another process can go on. */
+bool keep_is_whole(const Keep *k);
 /* Nothing is kept any more when it returns, or what is kept says that the session is closed. */
 void keep_end(Keep *k, const Broker *b);
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <arpa/inet.h>
-#include <stdarg.h>
 
 #include "basic/text.h"
 #include "broker/broker.h"
-#include "broker/control.h"
+#include "broker/egress.h"
 #include "broker/exchange.h"
-#include "broker/grants.h"
-#include "broker/keep.h"
 #include "broker/request.h"
+#include "broker/socks.h"
 
 #define ROUTE_PREFIX "/provider/"
 
@@ -35,23 +33,16 @@ void request_refuse(Connection *c, Answer a, const char *body, const char *detai
         c->broker->n_refused++;
         connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s%s", w->status, text, a == ANSWER_NOT_PUBLIC ? ", which no grant changes" : "",
                        detail && *detail ? ": " : "", detail ? detail : "");
-        (void) connection_answer(c, w->status, w->reason, text, w->extra, c->request_keep_alive && !w->closes);
-}
-
-_printf_(2, 3) static void set_subject(Connection *c, const char *format, ...) {
-        va_list ap;
-
-        free(c->subject);
-        va_start(ap, format);
-        if (vasprintf(&c->subject, format, ap) < 0)
-                c->subject = NULL; /* the log then says "a request" */
-        va_end(ap);
+        if (c->protocol == CONNECTION_SOCKS5)
+                socks_refuse(c, answer_to_socks5(a));
+        else
+                (void) connection_answer(c, w->status, w->reason, text, w->extra, c->request_keep_alive && !w->closes);
 }
 
 static void set_subject_host(Connection *c, const Http1Head *head, const char *scheme, const Target *t) {
         bool v6 = t->host.kind == HOST_IPV6;
-        set_subject(c, "%.*s %s%s%s%s:%u", (int) head->method.size, head->method.data, scheme, v6 ? "[" : "", t->host.name,
-                    v6 ? "]" : "", t->port);
+        connection_set_subject(c, "%.*s %s%s%s%s:%u", (int) head->method.size, head->method.data, scheme, v6 ? "[" : "", t->host.name,
+                               v6 ? "]" : "", t->port);
 }
 
 /* Exactly one Proxy-Authorization that carries what the proxy variables make every client send. */
@@ -91,89 +82,6 @@ static bool is_own(const Broker *b, const Host *host, uint16_t port) {
                streq(host->name, inet_ntop(AF_INET, &own, text, sizeof(text)));
 }
 
-static bool on_allowlist(const Setup *s, const Host *host) {
-        for (size_t i = 0; i < s->n_allow; i++)
-                if (host_pattern_matches(&s->allow[i], host))
-                        return true;
-        return false;
-}
-
-/* The allowlist, then a grant, which is used by this. _ANSWER_MAX: go on. */
-static Answer use_grant(Connection *c, const Target *t) {
-        Broker *b = c->broker;
-        bool in_spool = false;
-        GrantUse use;
-
-        if (on_allowlist(b->setup, &t->host))
-                return _ANSWER_MAX;
-        if (!grants_find(b->grants, &t->host, grants_now(), &use)) {
-                control_note_refused(b->control, t->host.name, t->port);
-                return ANSWER_NOT_GRANTED;
-        }
-        /* Written down before it is used: a broker that is restarted must not find it unused. */
-        if (use.duration == GRANT_ONCE) {
-                grants_spend(b->grants, &use, t->host.name);
-                keep_save(b->keep, b);
-                int r = receipts_grant_used(b->receipts, use.id, t->host.name);
-                if (r < 0 && r != -EBADF) { /* -EBADF: without a spool nothing outlives this broker */
-                        grants_spare(b->grants);
-                        keep_save(b->keep, b);
-                        connection_log(c, LOG_LEVEL_WARNING, "the use of grant %s could not be recorded: %s", use.id, strerror(-r));
-                        return ANSWER_GRANT_NOT_RECORDED;
-                }
-                in_spool = r >= 0;
-        }
-        grants_use(b->grants, &use);
-        if (use.first)
-                keep_save(b->keep, b);
-        connection_log(c, LOG_LEVEL_INFO, "allowed by grant %s (%s)", use.id, grant_duration_to_string(use.duration));
-        if (use.first)
-                control_note_grant_used(b->control, use.id, t->host.name, in_spool);
-        return _ANSWER_MAX;
-}
-
-/* Everything that can be said before a lookup. A literal is judged before the grants, because no grant opens an internal address.
- * True: go on, false: c has an answer. */
-static bool judge(Connection *c, const Target *t) {
-        Broker *b = c->broker;
-        _cleanup_free_ char *body = NULL;
-        const char *detail = NULL;
-        Answer a = _ANSWER_MAX;
-        Address address;
-
-        if (!setup_port_allowed(b->setup, t->port))
-                a = ANSWER_PORT;
-        else if (t->host.kind != HOST_NAME) {
-                int r = address_parse(t->host.name, &address);
-                detail = r < 0 ? "not an address" : address_judge(&address);
-                if (r < 0 || (detail && !setup_internal_allowed(b->setup, &address)))
-                        a = ANSWER_NOT_PUBLIC;
-        }
-        if (a == _ANSWER_MAX) {
-                detail = NULL;
-                a = use_grant(c, t);
-        }
-        if (a == _ANSWER_MAX)
-                return true;
-        if (a == ANSWER_NOT_GRANTED)
-                body = answer_not_granted(&t->host, b->setup->session);
-        request_refuse(c, a, body, detail);
-        return false;
-}
-
-static void on_dialled(void *userdata, DialResult result, int fd, const Address *address, const char *detail) {
-        Connection *c = userdata;
-        char text[INET6_ADDRSTRLEN];
-
-        c->dial = NULL;
-        if (result != DIAL_CONNECTED) {
-                request_refuse(c, answer_for_dial(result), NULL, detail);
-                return;
-        }
-        connection_log(c, LOG_LEVEL_INFO, "connected to %s", address_format(address, text));
-        connection_start_tunnel(c, fd);
-}
-
 static void decide_connect(Connection *c, const Http1Head *head) {
         const char *problem = NULL;
         Target t;
@@ -191,13 +99,8 @@ static void decide_connect(Connection *c, const Http1Head *head) {
                 request_refuse(c, ANSWER_AUTHORITY, r == -ERANGE ? "the port is not one of 1 to 65535" : problem, NULL);
         else if (!host_header_matches(head, &t))
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
-        else if (judge(c, &t)) {
-                r = dial_start(c->broker, &t.host, t.port, on_dialled, c, &c->dial);
-                if (r < 0)
-                        request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
-                else
-                        connection_wait_for_dial(c);
-        }
+        else
+                egress_open_tunnel(c, &t.host, t.port);
 }
 
 static void start_exchange(Connection *c, const Http1Head *head, const ExchangeTarget *target) {
@@ -263,7 +166,7 @@ static void decide_absolute(Connection *c, const Http1Head *head, Slice rest) {
                 request_refuse(c, ANSWER_AUTHORITY, problem, NULL);
         else if (!host_header_matches(head, &t))
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
-        else if (judge(c, &t)) {
+        else if (egress_judge(c, &t.host, t.port)) {
                 ExchangeTarget target = {.host = &t.host, .port = t.port, .path = t.path};
                 start_exchange(c, head, &target);
         }
@@ -273,7 +176,7 @@ static void decide_origin(Connection *c, const Http1Head *head) {
         const char *problem;
         Target t;
 
-        set_subject(c, "%.*s of a path", (int) head->method.size, head->method.data);
+        connection_set_subject(c, "%.*s of a path", (int) head->method.size, head->method.data);
         if (!slice_starts(head->target, ROUTE_PREFIX)) {
                 request_refuse(c, ANSWER_NOT_PROXIED, NULL, NULL);
                 return;
@@ -285,7 +188,7 @@ static void decide_origin(Connection *c, const Http1Head *head) {
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
                 return;
         }
-        set_subject(c, "%.*s of a provider route", (int) head->method.size, head->method.data);
+        connection_set_subject(c, "%.*s of a provider route", (int) head->method.size, head->method.data);
         decide_route(c, head, head->target);
 }
 
@@ -303,7 +206,7 @@ void request_decide(Connection *c, const Http1Head *head) {
         else if (slice_starts_case(head->target, http))
                 decide_absolute(c, head, (Slice){head->target.data + (sizeof(http) - 1), head->target.size - (sizeof(http) - 1)});
         else {
-                set_subject(c, "%.*s", (int) head->method.size, head->method.data);
+                connection_set_subject(c, "%.*s", (int) head->method.size, head->method.data);
                 request_refuse(c, authorized(c->broker, head) ? ANSWER_SCHEME : ANSWER_CREDENTIAL, NULL, NULL);
         }
 }

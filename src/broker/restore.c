@@ -214,7 +214,7 @@ int keep_restore(Broker *b, Stored *s) {
                 broker_close(b);
                 return 0;
         }
-        uint64_t refused = state_file_count(f.state);
+        uint64_t refused = state_file_count(f.state, KEEP_REFUSED);
         r = apply(b, &f, s);
         if (r < 0) {
                 stored_done(s);

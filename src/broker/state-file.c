@@ -19,7 +19,7 @@ static const char magic[8] = "ERRSTAT1";
 /* Page 0. */
 typedef struct Front {
         char magic[8];
-        uint64_t count;
+        uint64_t counts[STATE_COUNTS];
 } Front;
 
 /* In front of a slot's text; of this machine, for this machine. */
@@ -33,7 +33,7 @@ struct StateFile {
         int fd;
         uint64_t generation;
         unsigned slot; /* the one that holds it */
-        uint64_t count;
+        uint64_t counts[STATE_COUNTS];
 };
 
 static off_t slot_offset(unsigned slot) {
@@ -138,7 +138,7 @@ int state_file_open(int fd, StateFile **ret, char **ret_text, size_t *ret_size, 
         int r = check_file(f->fd, &front, ret_problem);
         if (r < 0)
                 return r;
-        f->count = front.count;
+        memcpy(f->counts, front.counts, sizeof(f->counts));
         for (unsigned i = 0; i < SLOTS; i++) {
                 _cleanup_free_ char *candidate = NULL;
                 SlotHead h = {};
@@ -188,13 +188,13 @@ int state_file_write(StateFile *f, const char *text, size_t size) {
         return 0;
 }
 
-int state_file_set_count(StateFile *f, uint64_t count) {
-        int r = write_at(f->fd, &count, sizeof(count), (off_t) offsetof(Front, count));
+int state_file_set_count(StateFile *f, size_t i, uint64_t count) {
+        int r = write_at(f->fd, &count, sizeof(count), (off_t) (offsetof(Front, counts) + i * sizeof(uint64_t)));
         if (r >= 0)
-                f->count = count;
+                f->counts[i] = count;
         return r;
 }
 
-uint64_t state_file_count(const StateFile *f) {
-        return f->count;
+uint64_t state_file_count(const StateFile *f, size_t i) {
+        return f->counts[i];
 }

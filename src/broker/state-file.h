@@ -22,6 +22,7 @@ int state_file_fd(const StateFile *f);
 /* -E2BIG over STATE_TEXT_MAX. When it fails what was written before is still there. */
 int state_file_write(StateFile *f, const char *text, size_t size);
 
-/* A number beside the text that costs one small write; 0 at first. */
-int state_file_set_count(StateFile *f, uint64_t count);
-uint64_t state_file_count(const StateFile *f);
+/* Numbers beside the text, each of which costs one small write; 0 at first. i < STATE_COUNTS. */
+#define STATE_COUNTS 64U
+int state_file_set_count(StateFile *f, size_t i, uint64_t count);
+uint64_t state_file_count(const StateFile *f, size_t i);

@@ -21,8 +21,6 @@
 /* The unit of the fallback without pipes: when the process has no descriptors left. */
 #define BOUNCE_SIZE (16U * 1024U)
 
-static const char established[] = "HTTP/1.1 200 Connection Established\r\n\r\n";
-
 typedef struct Flow {
         int from, to;
         Pipe pipe;
@@ -42,6 +40,7 @@ struct Tunnel {
         int upstream;
         sd_event_source *client_io, *upstream_io, *idle;
         Flow up, down;
+        size_t established_size; /* our own bytes at the beginning of `down` */
         usec_t active;
 };
 
@@ -69,7 +68,7 @@ Tunnel *tunnel_free(Tunnel *t) {
 
 void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
         *ret_up = t->up.total;
-        *ret_down = t->down.total > (sizeof(established) - 1) ? t->down.total - (sizeof(established) - 1) : 0;
+        *ret_down = t->down.total > t->established_size ? t->down.total - t->established_size : 0;
 }
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
@@ -242,7 +241,12 @@ static int watch(Tunnel *t) {
         return r;
 }
 
-int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
+static char *duplicate(const char *data, size_t size) {
+        char *p = malloc(size);
+        return p ? memcpy(p, data, size) : NULL;
+}
+
+int tunnel_start(Connection *c, int upstream, Slice established, Tunnel **ret) {
         Tunnel *t = calloc(1, sizeof(Tunnel));
         if (!t) {
                 safe_close(upstream);
@@ -255,8 +259,9 @@ int tunnel_start(Connection *c, int upstream, Tunnel **ret) {
         t->down = (Flow){.from = upstream, .to = c->fd, .pipe = PIPE_NONE};
 
         int r = 0;
-        t->down.buffer = strdup(established);
-        t->down.size = (sizeof(established) - 1);
+        t->established_size = established.size;
+        t->down.buffer = duplicate(established.data, established.size);
+        t->down.size = established.size;
         if (c->in_size > 0) {
                 t->up.buffer = TAKE_PTR(c->in);
                 t->up.size = c->in_size;

@@ -7,9 +7,9 @@
 
 #include "broker/connection.h"
 
-/* Takes c's socket over and sends "200" to the client first; the bytes in c->in go upstream first. upstream (connected,
- * non-blocking) is taken always. When the tunnel ends it calls connection_tunnel_done(). */
-int tunnel_start(Connection *c, int upstream, Tunnel **ret);
+/* Takes c's socket over and sends `established`, which is copied, to the client first; the bytes in c->in go upstream first. upstream
+ * (connected, non-blocking) is taken always. When the tunnel ends it calls connection_tunnel_done(). */
+int tunnel_start(Connection *c, int upstream, Slice established, Tunnel **ret);
 Tunnel *tunnel_free(Tunnel *t);
 
 /* Bytes given to the upstream and to the client so far. */

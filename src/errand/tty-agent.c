@@ -34,13 +34,20 @@ _noreturn_ static void become_agent(int notify, pid_t parent) {
         _exit(1);
 }
 
+/* The agent asks at the controlling terminal, whatever the three streams are. */
+static bool has_terminal(void) {
+        _cleanup_close_ int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+        return fd >= 0 && isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
 pid_t tty_agent_start(void) {
         _cleanup_close_ int ready = -EBADF;
         struct pollfd fd = {.events = POLLIN};
         pid_t pid, parent = getpid();
         int ends[2];
 
-        if (geteuid() == 0 || !isatty(STDIN_FILENO) || !isatty(STDERR_FILENO) || access(AGENT, X_OK) < 0 || pipe2(ends, O_CLOEXEC) < 0)
+        if (geteuid() == 0 || !has_terminal() || access(AGENT, X_OK) < 0 || pipe2(ends, O_CLOEXEC) < 0)
                 return 0;
         ready = ends[0];
         pid = fork();

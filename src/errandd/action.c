@@ -32,7 +32,7 @@ static const Action actions[] = {
         PROPERTY(MANAGER, "Version", PUBLIC, NONE),
         PROPERTY(MANAGER, "Ready", PUBLIC, NONE),
         PROPERTY(MANAGER, "Backend", PUBLIC, NONE),
-        /* Paths and names of the configuration: for those who run sessions, not for every account. */
+        /* Paths and names of the configuration: for those who may see sessions of their own, whether they have any or not. */
         PROPERTY(MANAGER, "Report", READ, NONE),
         PROPERTY(MANAGER, "Gaps", READ, NONE),
 

@@ -16,7 +16,7 @@
 
 /* On a message bus the daemon has one connection with all clients, and cannot stop reading one of them. What a client sends waits with the bus
  * daemon, which bounds it (dbus-daemon(1): max_incoming_bytes of the sender, max_replies_per_connection), and comes one message a turn of the
- * event loop; each is answered or refused in that turn, so that a flood costs some 20 µs a message and no memory. What is kept here is kept for
+ * event loop; each is answered or refused in that turn, so that a flood costs some microseconds a message and no memory. What is kept here is kept for
  * an account, since an account may have many connections: a link that keeps nothing is thrown out for the next client and made anew. Answers that
  * a client does not read are the bus daemon's, within max_outgoing_bytes; where it takes none any more, nothing is read until it does. */
 #define BUS_CLIENTS_MAX 512U                /* links, some 700 bytes each; idle ones make room */

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "basic/fd.h"
+#include "basic/path.h"
 #include "basic/text.h"
 #include "errandd/environment.h"
 
@@ -55,8 +56,10 @@ static int put_all(char ***list, char *const *records) {
         return 0;
 }
 
-static int put_path(char ***list, char *const *extra) {
-        _cleanup_free_ char *path = strdup("");
+/* Those of the configuration, the system's, and the one of errand-connect, when that is somewhere else. */
+static int put_path(char ***list, char *const *extra, const char *connect) {
+        _cleanup_free_ char *path = strdup(""), *last = connect ? path_parent(connect) : NULL;
+        bool elsewhere = last && !streq(last, "/usr/local/bin") && !streq(last, "/usr/bin") && !streq(last, "/bin") && !strchr(last, ':');
 
         for (; path && extra && *extra; extra++) {
                 char *longer;
@@ -65,7 +68,7 @@ static int put_path(char ***list, char *const *extra) {
                 free(path);
                 path = longer;
         }
-        return path ? put_format(list, "PATH", "%s" BASE_PATH, path) : -ENOMEM;
+        return path ? put_format(list, "PATH", "%s" BASE_PATH "%s%s", path, elsewhere ? ":" : "", elsewhere ? last : "") : -ENOMEM;
 }
 
 /* Some tools read the lower case names, some the upper case ones. */
@@ -79,7 +82,17 @@ static int put_both(char ***list, const char *name, const char *value) {
         return r < 0 ? r : put_format(list, upper, "%s", value);
 }
 
-/* all_proxy too names an HTTP proxy: the broker speaks no SOCKS, and some clients fail at once on a SOCKS URL that they have no support for. */
+static bool is_set(char *const *list, const char *name) {
+        size_t n = strlen(name);
+
+        for (; list && *list; list++)
+                if (strncmp(*list, name, n) == 0 && (*list)[n] == '=')
+                        return true;
+        return false;
+}
+
+/* all_proxy too names an HTTP proxy, although the broker speaks SOCKS5 as well: clients without support for SOCKS fail at once, for every
+ * host, when they only read such a URL, and those with it know the other variables, too. */
 static int put_proxies(char ***list, const Credentials *c, uint16_t port) {
         static const char *const names[] = {"http_proxy", "https_proxy", "all_proxy"};
         char proxy[512];
@@ -89,7 +102,10 @@ static int put_proxies(char ***list, const Credentials *c, uint16_t port) {
         for (size_t i = 0; i < ELEMENTSOF(names) && r >= 0; i++)
                 r = put_both(list, names[i], proxy);
         secret_wipe(proxy, sizeof(proxy));
-        return r < 0 ? r : put_both(list, "no_proxy", NO_PROXY);
+        if (r >= 0)
+                r = put_both(list, "no_proxy", NO_PROXY);
+        /* Node's own fetch looks at these variables only when it is told to: 22.21, 24. */
+        return r < 0 || is_set(*list, "NODE_USE_ENV_PROXY") ? r : put_format(list, "NODE_USE_ENV_PROXY", "1");
 }
 
 /* The variable by which clients of that API are told where it is. */
@@ -99,15 +115,6 @@ static const char *usual_variable(const SessionProvider *p) {
         if (p->kind == PROVIDER_OPENAI || (p->kind == PROVIDER_UNKNOWN && streq(p->id, "openai")))
                 return "OPENAI_BASE_URL";
         return NULL;
-}
-
-static bool is_set(char *const *list, const char *name) {
-        size_t n = strlen(name);
-
-        for (; list && *list; list++)
-                if (strncmp(*list, name, n) == 0 && (*list)[n] == '=')
-                        return true;
-        return false;
 }
 
 /* The list holds what errandd has put so far: a configured value does not count as the first of a kind. */
@@ -173,7 +180,7 @@ int environment_build(const EnvironmentInput *in, char ***ret) {
         if (r >= 0)
                 r = put_github(&list, in);
         if (r >= 0)
-                r = put_path(&list, in->config->sandbox.path_extra);
+                r = put_path(&list, in->config->sandbox.path_extra, in->port > 0 ? in->connect : NULL);
         if (r >= 0 && in->port > 0)
                 r = put_proxies(&list, in->credentials, in->port);
         if (r >= 0 && in->port > 0)

@@ -12,6 +12,7 @@ typedef struct EnvironmentInput {
         uint16_t port;           /* of the listener; 0: no broker */
         char *const *env;        /* KEY=VALUE of CreateSession */
         const char *provider;    /* whose kind's usual variable is meant when several have that kind; NULL: the first */
+        const char *connect;     /* errand-connect: the session finds it in PATH; NULL: there is none */
         bool interactive;        /* TERM is given a value when nobody else gives one */
 } EnvironmentInput;
 

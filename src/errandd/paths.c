@@ -311,7 +311,7 @@ static const struct {
         const char *name, *folder;
 } in_build_tree[] = {
         {"bailey", "../bailey/"}, {"errand-broker", "../broker/"}, {"errand-launch", "../launch/"}, {"errand-shim", "../shim/"},
-        {"errandd", "../errandd/"},
+        {"errandd", "../errandd/"},     {"errand-connect", "../connect/"},
 };
 
 static int open_beside(const char *directory, const char *name) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <unistd.h>
 
+#include "basic/path.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/policy-writer.h"
@@ -43,8 +44,9 @@ static void put_item(Writer *w, bool *first, const char *path) {
         put_string(w, path);
 }
 
-/* One key; a floor's path that this host does not have would only be warned about. */
-static void put_list(Writer *w, const char *key, const char *const *floor, size_t n_floor, const char *project, char *const *extra) {
+/* One key; a floor's path that this host does not have would only be warned about. project and program may be NULL. */
+static void put_list(Writer *w, const char *key, const char *const *floor, size_t n_floor, const char *project, const char *program,
+                     char *const *extra) {
         bool first = true;
 
         fprintf(w->file, "%s = [", key);
@@ -53,9 +55,18 @@ static void put_list(Writer *w, const char *key, const char *const *floor, size_
                         put_item(w, &first, floor[i]);
         if (project)
                 put_item(w, &first, project);
+        if (program)
+                put_item(w, &first, program);
         for (; extra && *extra; extra++)
                 put_item(w, &first, *extra);
         fputs("]\n", w->file);
+}
+
+bool policy_floor_executes(const char *path) {
+        for (size_t i = 0; i < ELEMENTSOF(floor_execute); i++)
+                if (path_beneath(path, floor_execute[i]))
+                        return true;
+        return false;
 }
 
 static void put_policy(Writer *w, const PolicyInput *in) {
@@ -63,9 +74,10 @@ static void put_policy(Writer *w, const PolicyInput *in) {
 
         fprintf(w->file, "# What session %s is granted. errandd writes this at each start; it reads nothing back.\n\n[filesystem]\nreset = true\n",
                 in->session);
-        put_list(w, "read", floor_read, ELEMENTSOF(floor_read), in->project, s->policy_extra.read);
-        put_list(w, "write", NULL, 0, in->project, s->policy_extra.write);
-        put_list(w, "execute", floor_execute, ELEMENTSOF(floor_execute), in->project, s->policy_extra.execute);
+        put_list(w, "read", floor_read, ELEMENTSOF(floor_read), in->project, NULL, s->policy_extra.read);
+        put_list(w, "write", NULL, 0, in->project, NULL, s->policy_extra.write);
+        put_list(w, "execute", floor_execute, ELEMENTSOF(floor_execute), in->project,
+                 in->connect && !policy_floor_executes(in->connect) ? in->connect : NULL, s->policy_extra.execute);
         /* The broker's listener is not egress: it lies inside. */
         fputs("\n[network]\nreset = true\negress = \"deny\"\n\n[env]\npass = []\n\n[resources]\n", w->file);
         fprintf(w->file, "tmp_size = \"%llu\"\nshm_size = \"%llu\"\n", (unsigned long long) s->tmp_size, (unsigned long long) s->shm_size);

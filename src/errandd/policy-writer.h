@@ -9,8 +9,12 @@
 typedef struct PolicyInput {
         const char *session;
         const char *project;     /* real path; NULL: none */
+        const char *connect;     /* errand-connect, wherever it is; NULL: not found */
         const ConfigSandbox *sandbox;
 } PolicyInput;
+
+/* Whether every session may execute a path, as it may what the system has. */
+bool policy_floor_executes(const char *path);
 
 /* *ret is to free. -EBADMSG with *ret_problem, a sentence (to free): a path that is not UTF-8 cannot be written in TOML. */
 int policy_format(const PolicyInput *in, char **ret, char **ret_problem);

@@ -8,6 +8,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/connect-place.h"
 #include "errandd/environment.h"
 #include "errandd/policy-writer.h"
 #include "errandd/session-run.h"
@@ -17,6 +18,7 @@
 /* Everything that a launch hands over, closed again afterwards. */
 typedef struct Parts {
         char *home, *broker_socket, *shim_socket;
+        char *connect; /* NULL: not installed */
         int policy, transcript, events, environment, scrub, token, own;
 } Parts;
 
@@ -24,6 +26,7 @@ static void parts_done(Parts *p) {
         free(p->home);
         free(p->broker_socket);
         free(p->shim_socket);
+        free(p->connect);
         safe_close(p->policy);
         safe_close(p->transcript);
         safe_close(p->events);
@@ -51,7 +54,7 @@ static int write_policy(Session *s, Parts *p, Fault *f) {
 
         int r = path_of_fd(s->project, &project);
         if (r >= 0)
-                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .sandbox = &s->manager->config->sandbox}, &text, &problem);
+                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .connect = p->connect, .sandbox = &s->manager->config->sandbox}, &text, &problem);
         if (r == -EBADMSG)
                 return fault_set(f, ERROR_SETUP, "session %s: %s", s->record->id, problem);
         if (r >= 0)
@@ -75,6 +78,7 @@ static int seal_secrets(Run *run, Parts *p, Fault *f) {
                 .port = run->port,
                 .env = s->record->env,
                 .provider = s->record->provider ?: s->manager->config->agent.provider,
+                .connect = p->connect,
                 .interactive = s->record->interactive,
         }, &list);
         if (r >= 0)
@@ -340,6 +344,9 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 p.shim_socket = NULL;
                 return fault_set(f, ERROR_STORAGE, "the directory of shims cannot be opened: %s", strerror(r < 0 ? -r : ENOMEM));
         }
+        r = connect_place(s->manager->paths, &p.connect);
+        if (r < 0)
+                log_warning_errno(r, "errand-connect is not there, so ssh finds no way out of session %s: %m", s->record->id);
         r = make_directories(s, payload, &p, f);
         if (r >= 0)
                 r = write_policy(s, &p, f);

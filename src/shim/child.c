@@ -66,7 +66,8 @@ static int add_two(Start *s, const char *option, const char *value) {
 }
 
 static int build_arguments(const ShimOptions *o, int report, int console, int error, Start *s) {
-        static const char *const fixed[] = {"bailey", "run", "--quiet", "--json"};
+        /* What errandd decided is the whole policy: no file of the account's or the project's own adds to it. */
+        static const char *const fixed[] = {"bailey", "run", "--quiet", "--json", "--only-config"};
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(fixed) && r >= 0; i++)

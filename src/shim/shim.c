@@ -18,6 +18,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "shared/message.h"
+#include "shim/home.h"
 #include "shim/report.h"
 #include "shim/shim.h"
 
@@ -341,6 +342,8 @@ static int watch_output(Shim *s, size_t which, int fd) {
 }
 
 static int start(Shim *s, const char **ret_what) {
+        if (s->options->broker_socket)
+                home_prepare(s->options->home);
         int r = child_start(s->options, &s->child, ret_what);
         if (r < 0)
                 return r;

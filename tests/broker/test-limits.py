@@ -107,6 +107,26 @@ def linger(t):
     t.equal(broker.control.request("stats")["connections"], 0, "connections")
 
 
+@case("C157 limits: connections over what its descriptors allow are closed, with one line in the log, and their places come back")
+def connections(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Broker(t, files=256 + 3 * 40).start(allow=["api.example.com"])
+    tunnels = [broker.open_tunnel("api.example.com:443")[0] for _ in range(20)]
+    clients = [broker.connect() for _ in range(50)]
+    t.equal([c.is_closed() for c in clients[20:]], [True] * 30, "connections over the limit")
+    t.contains(broker.wait_log("connections at once"), "more than 40 connections at once; new ones are closed", "log line")
+    reply = broker.control.request("stats")
+    t.equal((reply["connections"], reply["tunnels"]), (40, 20), "connections and tunnels")
+    t.equal(broker.log().count("connections at once"), 1, "lines in the log")
+    for client in clients:
+        client.close()
+    while broker.control.request("stats")["connections"] > 20:
+        pass
+    t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status once there is room")
+    for client in tunnels:
+        client.close()
+
+
 @case("C157 limits: dials into a black hole and silent lookups hold nobody else up")
 def black_holes(t):
     Upstream(t, "9.9.9.9:443", certificate=None)

@@ -48,7 +48,7 @@ def numbers(t):
     v = limits()
     mib, kib = 1 << 20, 1 << 10
     lines = [f"more than {v['MEMORY_MAX'] // mib} MiB of private memory", f"{v['CONNECTIONS_MAX']} connections, fewer",
-             f"is below {v['CONNECTIONS_MAX'] * 3 + 256}", f"{v['HELD_MAX'] // mib} MiB of buffers", f"{v['CLIENT_BUFFER_SIZE'] // kib} KiB for a request head",
+             f"is below {v['CONNECTIONS_MAX'] * 3 + 256}", f"{v['HELD_MAX'] // mib} MiB of buffers", f"{v['CLIENT_BUFFER_SIZE'] // kib} KiB and 128 fields for a request head",
              f"{v['HEAD_TIMEOUT_USEC']} seconds for a request head", f"{v['IDLE_TIMEOUT_USEC']} seconds between requests",
              f"{v['EXCHANGE_STALL_USEC']} seconds in which a request", f"{v['TUNNEL_IDLE_USEC']} seconds in which a tunnel",
              f"{v['RESPONSE_MAX'] // mib} MiB for a provider's answer", f"{v['LOOKUPS_MAX']} name lookups", f"{v['LOOKUP_TIMEOUT_USEC']} seconds for a name lookup",
@@ -58,6 +58,7 @@ def numbers(t):
              f"FileDescriptorStoreMax={5 + v['PROVIDERS_MAX']}"]
     text = page()
     t.each(lines, lambda line: t.contains(text, line, "manual page"))
+    t.contains(read("src/broker/http1.h"), "#define HTTP1_FIELDS_MAX 128U", "http1.h")
     t.contains(read("src/broker/keep.h"), "#define KEEP_MAX (5U + PROVIDERS_MAX)", "keep.h")
     broker = read("src/broker/broker.c")
     for line in ("#define DESCRIPTORS_RESERVED 256U", "#define DESCRIPTORS_PER_CONNECTION 3U"):

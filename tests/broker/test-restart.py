@@ -117,9 +117,9 @@ def grants(t):
     ends = time.time() + 4
     t.equal(broker.grant("*.example.org", "until", "u1", expires=int(ends * 1_000_000))["type"], "ok", "reply")
     world.resolver.names["a.example.org"] = ["9.9.9.9"]
-    t.equal(broker.control.request("revoke", id="a7")["type"], "ok", "reply")
     t.equal(status(broker, "api.example.com:443"), 200, "status of the grant for once")
     t.equal(status(broker, "n1.test:443"), 200, "status of a grant")
+    t.equal(broker.control.request("revoke", id="a7")["type"], "ok", "reply")
     broker.start_again()
     t.equal(stats(broker)["grants"], 41, "grants")
     t.equal(status(broker, "a.example.org:443"), 200, "status before the time")
@@ -139,16 +139,37 @@ def grants(t):
     t.check(stats(broker)["refused"] >= 4, "the refusals of the processes before are not counted")
 
 
+@case("S042 restart: a unit that is restarted in good order goes on in the same way")
+def good_order(t):
+    Upstream(t, "9.9.9.9:443", certificate=None)
+    broker = Unit(t).start(allow=["api.example.com"])
+    broker.wait_stored("setup", "keys", "spool", "state", "listener")
+    broker.process.terminate()
+    t.equal(broker.process.wait(), 0, "exit status")
+    client = broker.connect()  # while nobody is there
+    client.send(f"CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n{broker.auth}\r\n")
+    broker.start_again()
+    t.equal(client.head().status, 200, "status")
+    t.equal(stats(broker)["listening"], True, "listening")
+
+
 @case("C163 restart: killed between the note of a use and the dial, a grant for once was used, and the spool says so")
 def being_used(t):
     broker = Unit(t).start(allow=[])
     broker.grant("api.example.com", "once", "o1")
+    broker.grant("other.example", "once", "o2")
     broker.grant("denied.example", "always", "a1")
+    t.equal(status(broker, "other.example:443"), 502, "status of a name that does not resolve")
+    # What was kept before the use went to the spool, as the older of the two texts still has it.
+    fd = broker.fd("state")
+    at, _, size = min(slots(fd), key=lambda s: s[1])
+    before = json.loads(os.pread(fd, size, at + 16))
+    t.equal(([g["id"] for g in before["grants"]], before["spending"]), (["o1", "a1"], {"id": "o2", "host": "other.example"}), "what was kept before the use")
     edit_state(broker, lambda state: state.update(grants=state["grants"][1:], spending={"id": "o1", "host": "api.example.com"}))
     broker.start_again()
     t.equal(stats(broker)["grants"], 1, "grants")
     t.equal(status(broker, "api.example.com:443"), 403, "status")
-    t.equal([r["grant"] for _, r in errand_spool.read(broker.spool())], ["o1"], "uses in the spool")
+    t.equal([r["grant"] for _, r in errand_spool.read(broker.spool())], ["o2", "o1"], "uses in the spool")
 
 
 @case("S046 S047 restart: closed stays closed, whatever is killed when, and nothing of it is kept")

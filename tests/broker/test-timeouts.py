@@ -44,6 +44,47 @@ def limits(t):
         t.contains(broker.wait_log(name), broker.session, "log line")
 
 
+@case("C157: whoever sends a request head, or the messages of SOCKS5, slowly is ended 30 s after its first byte, however it drips", timeout=70)
+def slow_senders(t):
+    broker = Broker(t).start(allow=["*"])
+    greeting = b"\x05\x01\x02"
+    login = bytes([1, 6]) + b"errand" + bytes([len(broker.credential)]) + broker.credential.encode()
+    rows = [("head", b"GET http://api.example.com/ HTTP/1.1\r\nX-Slow: ", b"HTTP/1.1 408 "), ("greeting", b"\x05\xff", b""),
+            ("request", greeting + login + b"\x05\x01\x00\x03\xff", b"\x05\x02\x01\x00")]
+    results = {}
+
+    def drip(name, begin, client):
+        started = time.monotonic()
+        client.send(begin)
+        client.socket.settimeout(5)
+        got = b""
+        try:
+            for _ in range(12):  # until its end, which is not far
+                try:
+                    data = client.socket.recv(65536)
+                except TimeoutError:
+                    client.send(b"x")
+                    continue
+                if not data:
+                    break
+                got += data
+        except ConnectionError:
+            pass
+        results[name] = (got, time.monotonic() - started)
+    threads = [threading.Thread(target=drip, args=(name, begin, broker.connect())) for name, begin, _ in rows]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    def check(row):
+        got, took = results[row[0]]
+        t.check(got.startswith(row[2]) and (row[2] or not got), lambda: f"it was answered {got!r}")
+        t.check(29.9 <= took <= 45, lambda: f"it took {took} s")
+    t.each(rows, check)
+    broker.wait_log("refused: the request did not arrive in time", 2)
+
+
 @case("C162: dead addresses before a live one cost a moment each, and every one is judged before it is dialled")
 def dead_first(t):
     up = Upstream(t, "9.9.9.9:443", certificate=None)

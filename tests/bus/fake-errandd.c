@@ -4,10 +4,12 @@
 
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/authorizer-polkit.h"
 #include "world.h"
 
-/* The bus's face with a stand-in behind it, as a program: test-errandd [deny] on the bus of $DBUS_STARTER_ADDRESS, as what a bus daemon starts, or of the
- * last argument. Prints "ready" when it has the name, and what a session is made with. */
+/* The bus's face with a stand-in behind it, as a program: test-errandd [deny|polkit] [ADDRESS], else on the bus of $DBUS_STARTER_ADDRESS, as what a bus
+ * daemon starts. Prints "ready" when it has the name, and what a session is made with. The owner of the session a1
+ * is $OWNER, else its own account; with $ENDED it has ended with that exit code. */
 
 static bool deny;
 static Manager *manager;
@@ -33,9 +35,17 @@ static int say(_unused_ sd_event_source *source, _unused_ void *userdata) {
         return 0;
 }
 
+static void end(Session *s, const char *code) {
+        s->state = SESSION_STOPPED;
+        s->record->exit_reason = strdup("exited");
+        s->record->exit_status = (uint64_t) atoi(code);
+}
+
 int main(int argc, char **argv) {
         Authorizer authorizer = {.check = check, .operator = no_operator};
-        const char *address = argc > 1 && !streq(argv[argc - 1], "deny") ? argv[argc - 1] : getenv("DBUS_STARTER_ADDRESS");
+        const char *word = argc > 1 ? argv[1] : "", *owner = getenv("OWNER");
+        const char *address = argc > 1 && strchr(argv[argc - 1], ':') ? argv[argc - 1] : getenv("DBUS_STARTER_ADDRESS");
+        Authorizer *asked = &authorizer;
         sd_event_source *source = NULL;
         sd_event *event = NULL;
         sd_bus *bus = NULL;
@@ -43,14 +53,18 @@ int main(int argc, char **argv) {
         Fault f = {};
 
         log_setup("test-errandd", LOG_LEVEL_INFO);
-        deny = argc > 1 && streq(argv[1], "deny");
+        deny = streq(word, "deny");
         if (sd_event_new(&event) < 0 || sd_bus_new(&bus) < 0 || sd_bus_set_address(bus, address) < 0 || sd_bus_set_bus_client(bus, true) < 0 ||
             sd_bus_negotiate_fds(bus, true) < 0 || sd_bus_start(bus) < 0)
                 return EXIT_FAILURE;
         manager = fake_manager(event);
-        fake_session(manager, "a1", geteuid());
-        fake_session(manager, "b2", geteuid() + 1);
-        if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = &authorizer, .mode = CONFIG_SYSTEM}, &face) < 0 ||
+        fake_session(manager, "a1", owner ? (uid_t) atoi(owner) : geteuid());
+        if (getenv("ENDED"))
+                end(manager_find(manager, "a1"), getenv("ENDED"));
+        fake_session(manager, "b2", 4242);
+        if (streq(word, "polkit") && authorizer_polkit_new(bus, NULL, &asked) < 0)
+                return EXIT_FAILURE;
+        if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = asked, .mode = CONFIG_SYSTEM}, &face) < 0 ||
             sd_event_add_post(event, &source, say, NULL) < 0)
                 return EXIT_FAILURE;
         if (bus_request_name(bus, &f) < 0) {

@@ -256,6 +256,7 @@ static void test_unicast(void) {
         begin();
         idle = message_bus_client(b, message_bus_account());
         other = message_bus_client(b, message_bus_stranger());
+        check_call(idle, A1, BUS_SESSION_INTERFACE, "Describe", "no error"); /* known, and not subscribed */
         listen_to_all(client, &mine);
         listen_to_all(idle, &silent);
         listen_to_all(other, &stranger);

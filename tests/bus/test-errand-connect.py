@@ -41,9 +41,9 @@ class Bus:
         self.daemon.wait()
         self.daemon.stdout.close()
 
-    def errandd(self, *arguments):
+    def errandd(self, *arguments, **environment):
         """The stand-in, which says what it is asked to make."""
-        process = subprocess.Popen([test_errandd(), *arguments, self.address], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([test_errandd(), *arguments, self.address], stdout=subprocess.PIPE, text=True, env=os.environ | environment)
         self.t.defer(process.stdout.close)
         self.t.defer(process.wait)
         self.t.defer(process.kill)
@@ -184,6 +184,22 @@ def _(t):
     refused(None, "name the project: --project NAME")
     for path in ("/srv/errand/web", "./web", "..", "."):
         refused(path, "knows projects by their names")
+
+
+@case("T: errandd restarted: who is attached listens to the new one, and to nobody who only says that a session ended")
+def _(t):
+    system = Bus(t, "system")
+    first = system.errandd()
+    process = command(t, system.address).start("session", "start", "--attach", "a1")
+    t.contains(first.stdout.readline(), "project", "Start")
+    subprocess.run(["dbus-send", "--bus=" + system.address, "--type=signal", "/org/errand1/session/a1", "org.errand1.Session.Exited",
+                    "string:exited", "int32:0"], check=True)
+    first.kill()
+    first.wait()
+    system.errandd(ENDED="7")
+    _, error = process.communicate()
+    t.equal(process.returncode, 7, error)
+    t.contains(error.decode(), "errandd went away; the session goes on")
 
 
 @case("options of one errandd are not for another")

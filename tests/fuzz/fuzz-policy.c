@@ -8,7 +8,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         Findings findings = {};
         Layer *layer = NULL;
 
-        int r = policy_file_parse((const char *) data, size, "/fuzz/policy.toml", "/fuzz", &findings, &layer);
+        const PolicyPlaces places = {.home = "/home/fuzz", .working_directory = "/fuzz/here"};
+        const PolicyText text = {
+                .text = (const char *) data,
+                .size = size,
+                .name = "/fuzz/policy.toml",
+                .base = "/fuzz",
+                .kind = size % 2 ? POLICY_PROFILE : POLICY_FILE,
+                .places = &places,
+        };
+
+        int r = policy_file_parse(&text, &findings, &layer);
         if (r >= 0 && findings_failed(&findings) == !!layer)
                 abort();
         for (char **s = findings.errors; s && *s; s++)

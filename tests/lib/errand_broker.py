@@ -107,7 +107,7 @@ class Provider:
 class Broker:
     """A broker process. Broker(t).start(allow=[…]) sets it up and hands a listener over."""
 
-    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=()):
+    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=(), files=None):
         self.t = t
         self.session = session
         self.directory = t.enter(errand_test.temporary_directory("errand-broker-"))
@@ -123,6 +123,7 @@ class Broker:
         self.port = 3128
         self.control = None
         self.killed = False
+        self.files = files
         self._start(environment or {}, own_account, arguments)
 
     def _start(self, environment, own_account, arguments):
@@ -133,7 +134,8 @@ class Broker:
             os.chmod(path, 0o666)
             s.listen(16)
             listeners.append(s)
-        command = [errand_test.program("test-activate")]
+        command = ["prlimit", f"--nofile={self.files}:{self.files}"] if self.files else []
+        command.append(errand_test.program("test-activate"))
         if os.getuid() == 0 and not own_account:
             command += ["--user", str(BROKER_UID)]
         program = os.open(errand_test.program("errand-broker"), os.O_PATH | os.O_CLOEXEC)

@@ -116,8 +116,12 @@ class Unit(Broker):
                     raise errand_test.Failure(f"kept are {[name for name, _ in self.stored]}, not {names}")
 
     def fd(self, name):
+        """Waits until it is kept."""
         with self.heard:
-            return next(fd for n, fd in self.stored if n == name)
+            while name not in dict(self.stored):
+                if not self.heard.wait(30):
+                    raise errand_test.Failure(f"{name} is not kept, only {[n for n, _ in self.stored]}")
+            return dict(self.stored)[name]
 
     # ---- what the manager does ----
 

@@ -201,7 +201,7 @@ def odd_names(w):
         check(r.status == 0, r)
         check(w.read(f"W/{name}/file") == "in\n", name)
         shown = w.call("show", "--config", policy, "sh")
-        check(shown.status == 0 and f"  rw- {w.work}/" + name.replace("\n", "\\n") in lines(shown), shown)
+        check(shown.status == 0 and f"  rw- {w.work}/" + name.replace("\n", "\\n") + f"  ({policy}:2)" in lines(shown), shown)
         rules = json.loads(w.call("show", "--json", "--config", policy, "sh").out)["filesystem"]
         check(any(rule["path"] == w.path(f"W/{name}") for rule in rules), rules)
 

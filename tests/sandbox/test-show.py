@@ -87,7 +87,8 @@ def show_file(w):
     check(r.status == 0, r)
     lines = r.out.splitlines()
     check(lines[1:3] == ["config layers:", f"  {w.work}/policy.toml"], r)
-    for line in (f"  r-- {w.work}", f"  rw- {w.work}/data", f"  --- {w.work}/secret",
+    f = f"{w.work}/policy.toml"
+    for line in (f"  r-- {w.work}  ({f}:2)", f"  rw- {w.work}/data  ({f}:3)", f"  --- {w.work}/secret  ({f}:4)",
                  f"  CI=a\\nb  ({w.work}/policy.toml)",
                  "resources: ResourceLimits { memory_bytes: Some(67108864), pids_max: Some(9), cpu_percent: None, "
                  "tmp_bytes: Some(5), shm_bytes: None }"):
@@ -100,7 +101,7 @@ def show_json(w):
     check(r.status == 0 and r.out.count("\n") == 1, r)
     shown = json.loads(r.out)
     check(shown["network"]["mode"] == "isolated" and shown["resources"]["memory_bytes"] is None, shown)
-    check({"path": "/etc", "resolved": "/etc", "rights": "r--", "exists": True} in shown["filesystem"], shown)
+    check({"path": "/etc", "resolved": "/etc", "rights": "r--", "exists": True, "layer": "untrusted"} in shown["filesystem"], shown)
 
 
 def show_plan(w):
@@ -123,8 +124,10 @@ BAD_FILES = [
     ('[filesystem]\nread = "."\n', ["{f}:2:1: filesystem.read: wants a list, not a string"]),
     ('[filesystem]\nread = ["../up"]\n', ["{f}:2:9: filesystem.read:", "leaves the file's directory"]),
     ('[filesystem]\nread = ["x"]\ndeny = ["x"]\n', ["{f}:3:9: filesystem.deny:", "line 2", "line 3"]),
-    ('[filesystem]\nread = ["~"]\n', ["{f}:2:9: filesystem.read:", "not supported"]),
-    ('[filesystem]\nread = ["${HOME}"]\n', ["{f}:2:9: filesystem.read:", "not supported"]),
+    ('[filesystem]\nread = ["~you"]\n', ["{f}:2:9: filesystem.read:", "only one's own home"]),
+    ('[filesystem]\nread = ["${NOT_SET}"]\n', ["{f}:2:9: filesystem.read:", "NOT_SET}} is not set"]),
+    ('[[device]]\npath = "/dev/sda"\nacess = "r"\n', ["{f}:3:1: device: unknown key"]),
+    ('[[device]]\npath = "/etc"\n', ["{f}:2:1: device: /etc is not in /dev"]),
     ('[network]\negress = "some"\n', ["{f}:2:1: network.egress:"]),
     ("[env]\npass = 1\n", ["{f}:2:1: env.pass: wants a list, not an integer"]),
     ("[filesystem\n", ["{f}:1:"]),
@@ -164,6 +167,21 @@ BAD_COMMANDS = [
     ([], "a verb is missing"),
     (["rnu", "true"], 'did you mean "run"?'),
     (["shwo"], 'did you mean "show"?'),
+    (["trsut"], 'did you mean "trust"?'),
+    (["profil"], 'did you mean "profile"?'),
+    (["profile"], "wants list or show"),
+    (["profile", "sow"], 'has no "sow"; it has list and show'),
+    (["profile", "show"], "wants a NAME"),
+    (["profile", "list", "x"], '"x" is too much'),
+    (["trust"], "wants a FILE, or --list"),
+    (["trust", "--list", "--revoke", "x"], "give one"),
+    (["trust", "--list", "x"], "takes no FILE"),
+    (["trust", "--json", "x"], "with --list alone"),
+    (["trust", "--config", "x"], "it is one of bailey run, bailey show, bailey shell"),
+    (["shell", "--plan"], "it is one of bailey show"),
+    (["run", "--profile", "../x", "true"], "is not a profile's name"),
+    (["run", "--profile", "ai-agnt", "true"], 'did you mean "ai-agent"?'),
+    (["run", "--profile", "x", "true"], "see bailey profile list"),
     (["true"], '"true" is not a verb; to run a program: bailey run true'),
     (["-V"], "a verb comes first"),
     (["run"], "wants a TARGET"),
@@ -195,6 +213,7 @@ def bad_commands(w):
     for args, piece in BAD_COMMANDS:
         r = w.call(*args)
         check(r.status == NOT_RUN and piece in r.err and r.out == "", f"{args}\n{r}")
+        check(r.err.startswith("bailey: ") and r.err.count("\n") == 1, r)
 
 
 def help_and_version(w):
@@ -220,10 +239,10 @@ def manuals(w):
         keys = re.findall(r'\{"([a-z]*)", "([a-z_]+)", read_', f.read())
     with open(os.path.join(top, "man/bailey.toml.5"), encoding="utf-8") as f:
         manual = f.read()
-    check(len(keys) == 20, keys)
+    check(len(keys) == 24, keys)
     for table, key in keys:
         part = manual.split(f".Ss [{table}]" if table else ".Ss Top level")[1].split(".Ss")[0]
-        check(re.search(rf"\.It Ic (?:.*, )*{key}\b", part), f"[{table}] {key} is not in bailey.toml.5")
+        check(re.search(rf"\.It Ic \[*(?:.*, )*{key}\b", part), f"[{table}] {key} is not in bailey.toml.5")
 
 
 def exit_codes(w):

@@ -476,7 +476,9 @@ static void test_places(void) {
         contains(f.text, "may not reach the records");
         fault_done(&f);
         o.id = NULL;
-        o.project = "/nonexistent";
+        char nothing[96];
+        (void) snprintf(nothing, sizeof(nothing), "%s/nothing", w.base);
+        o.project = nothing;
         CHECK_INT(manager_create_session(w.manager, &owner, &o, &s, &f), -ENOENT);
         fault_done(&f);
         o.project = w.project;

@@ -275,7 +275,7 @@ def _(t):
         with contextlib.suppress(FileNotFoundError), open(os.path.join(unit, name), "w", encoding="ascii") as f:
             f.write(value)
     launcher, _ = start(t, "made", group=group)
-    s = launcher.session("hog", "/usr/bin/python3", "-c", "x = bytearray(1 << 30)", scope=scope("hog")).launch()
+    s = launcher.session("hog", "/usr/bin/python3", "-c", "x = b'x' * (1 << 30)", scope=scope("hog"), strict=False, acceptGaps=None).launch()
     last, _ = s.ended()
     t.equal((last["reason"], last["status"]), ("killed", 137), "the end")
     t.contains(last["text"], "out of memory", "the text")
@@ -375,6 +375,25 @@ def _(t):
     t.contains(reply["text"], "stopped before it ran", "the reply")
     t.equal((s.exited()["reason"], s.exited()["status"]), ("killed", 143), "the last event")
     t.check(not os.path.exists(os.path.join(s.project, "ran")), "it ran")
+
+
+@case("C200: what one errandd asked is not answered to the next")
+def _(t):
+    launcher, s, serial = begin(t, "hanging", "late")
+    first = launcher.channel
+    second = launcher.connect()
+    t.equal(second.request("usage", session="nobody")["type"], "error", "the second's own request")
+    shim = Watch(children(launcher.process.pid)[0])
+    t.equal(s.connect().request("stop")["type"], "ok", "stop")
+    t.check(shim.ended(), "the shim goes on")
+    wait_for(lambda: not children(launcher.process.pid))
+    second.serial = 1000
+    t.equal(second.request("usage", session="nobody")["type"], "error", "the second's own request")
+    t.equal([m for m in second.events if m.get("serial") == serial], [], "answers to what the first asked")
+    try:
+        t.fail(f"the first is answered: {first.receive()}")
+    except errand_launch.Ended:
+        pass
 
 
 @case("C205 C200: kill -9 of the launcher while the scope is being made: the shim says that nothing ran")

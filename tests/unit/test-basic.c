@@ -10,6 +10,7 @@
 #include "basic/parse.h"
 #include "basic/path.h"
 #include "basic/secret.h"
+#include "basic/sha256.h"
 #include "basic/text.h"
 #include "test.h"
 
@@ -164,6 +165,57 @@ static void test_memfd(void) {
         CHECK_STR(text, "secret");
 }
 
+static const char *digest_of(const void *data, size_t size) {
+        static char text[2 * SHA256_SIZE + 1];
+        uint8_t digest[SHA256_SIZE];
+
+        sha256(data, size, digest);
+        sha256_to_string(digest, text);
+        return text;
+}
+
+/* The examples of FIPS 180-4, then lengths about the ends of blocks. */
+static void test_sha256(void) {
+        static const char *const examples[][2] = {
+                {"abc",
+                 "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+                {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+                 "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+                {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+                 "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
+        };
+        static const struct {
+                size_t size;
+                const char *digest;
+        } repeated[] = {
+                {0, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+                {1, "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
+                {55, "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
+                {56, "b35439a4ac6f0948b6d6f9e3c6af0f5f590ce20f1bde7090ef7970686ec6738a"},
+                {63, "7d3e74a05d7db15bce4ad9ec0658ea98e3f06eeecf16b4c6fff2da457ddc2f34"},
+                {64, "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
+                {65, "635361c48bb9eab14198e76ea8ab7f1a41685d6ad62aa9146d301d4f17eb0ae0"},
+                {119, "31eba51c313a5c08226adf18d4a359cfdfd8d2e816b13f4af952f7ea6584dcfb"},
+                {120, "2f3d335432c70b580af0e8e1b3674a7c020d683aa5f73aaaedfdc55af904c21c"},
+                {128, "6836cf13bac400e9105071cd6af47084dfacad4e5e302c94bfed24e013afb73e"},
+                {1000000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"},
+        };
+        _cleanup_free_ char *many = malloc(1000000);
+        uint8_t digest[SHA256_SIZE];
+
+        CHECK(many);
+        memset(many, 'a', 1000000);
+        for (size_t i = 0; i < ELEMENTSOF(examples); i++)
+                CHECK_STR(digest_of(examples[i][0], strlen(examples[i][0])), examples[i][1]);
+        for (size_t i = 0; i < ELEMENTSOF(repeated); i++)
+                CHECK_STR(digest_of(many, repeated[i].size), repeated[i].digest);
+        CHECK_INT(sha256_from_string(examples[0][1], 64, digest), 0);
+        CHECK_INT(digest[0], 0xba);
+        CHECK_INT(digest[31], 0xad);
+        CHECK_INT(sha256_from_string(examples[0][1], 63, digest), -EINVAL);
+        CHECK_INT(sha256_from_string("BA7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", 64, digest), -EINVAL);
+}
+
 int main(void) {
         RUN(test_path_collapse, "paths collapse by text");
         RUN(test_path_from_working_directory, "paths from the working directory on");
@@ -176,5 +228,6 @@ int main(void) {
         RUN(test_close_all_except, "C056: every fd but the named ones is closed");
         RUN(test_fds_over_socket, "a message or fd list that was cut leaves no fd open");
         RUN(test_memfd, "a sealed memfd cannot change");
+        RUN(test_sha256, "C104: SHA-256 gives what the standard says");
         return TEST_END();
 }

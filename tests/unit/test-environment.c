@@ -83,6 +83,25 @@ static void test_brokered(void) {
         environment_free(list);
 }
 
+static void test_connect(void) {
+        static const char *const cases[][2] = {{"/usr/bin/errand-connect", "/opt/x/bin:/usr/local/bin:/usr/bin:/bin"},
+                                               {"/srv/e/.bin/errand-connect", "/opt/x/bin:/usr/local/bin:/usr/bin:/bin:/srv/e/.bin"},
+                                               {"/srv/a:b/errand-connect", "/opt/x/bin:/usr/local/bin:/usr/bin:/bin"}};
+        char *own[] = {(char *) "NODE_USE_ENV_PROXY=0", NULL};
+        char **list;
+
+        set_up(true);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                CHECK_INT(environment_build(&(EnvironmentInput){.config = config, .credentials = credentials, .port = 20001, .connect = cases[i][0]}, &list), 0);
+                CHECK_STR(value_of(list, "PATH"), cases[i][1]);
+                CHECK_STR(value_of(list, "NODE_USE_ENV_PROXY"), "1");
+                environment_free(list);
+        }
+        CHECK_INT(environment_build(&(EnvironmentInput){.config = config, .credentials = credentials, .port = 20001, .env = own}, &list), 0);
+        CHECK_STR(value_of(list, "NODE_USE_ENV_PROXY"), "0");
+        environment_free(list);
+}
+
 static void test_choice(void) {
         char **list;
 
@@ -99,7 +118,7 @@ static void test_without_network(void) {
 
         set_up(false);
         CHECK_INT(environment_build(&(EnvironmentInput){.config = config, .credentials = credentials}, &list), 0);
-        CHECK(!value_of(list, "https_proxy") && !value_of(list, "ANTHROPIC_API_KEY") && !value_of(list, "OPEN_API_KEY") &&
+        CHECK(!value_of(list, "https_proxy") && !value_of(list, "NODE_USE_ENV_PROXY") && !value_of(list, "ANTHROPIC_API_KEY") && !value_of(list, "OPEN_API_KEY") &&
               !value_of(list, "GITHUB_TOKEN"));
         environment_free(list);
 }
@@ -166,6 +185,7 @@ static void test_no_url(void) {
 
 int main(void) {
         RUN(test_brokered, "S204: a brokered session's variables, each once, without a real key of a brokered provider");
+        RUN(test_connect, "C089 C090: errand-connect is found in PATH; Node is told of the proxy unless somebody chose otherwise");
         RUN(test_choice, "S204: the provider that was asked for has its kind's usual variable");
         RUN(test_without_network, "a session without a network is given no key");
         RUN(test_fresh, "S043: credential, stand-ins and token are minted at each start");

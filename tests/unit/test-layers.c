@@ -3,7 +3,7 @@
 
 #include "bailey/environment.h"
 #include "bailey/guard.h"
-#include "bailey/policy-file.h"
+#include "bailey/policy-source.h"
 #include "bailey/show.h"
 #include "policy-fixture.h"
 
@@ -293,9 +293,10 @@ static void test_unreadable_file(void) {
         findings_done(&findings);
         findings = (Findings){};
         Layer *layer = NULL;
-        CHECK_INT(policy_file_load(at("no.toml"), &findings, &layer), 0);
+        struct stat st;
+        CHECK_INT(policy_source_load(at("no.toml"), NULL, &findings, &st, &layer), 0);
         CHECK(!layer && listed(findings.errors, "no.toml: the policy cannot be read: No such file"));
-        CHECK_INT(policy_file_load(at("W"), &findings, &layer), 0);
+        CHECK_INT(policy_source_load(at("W"), NULL, &findings, &st, &layer), 0);
         CHECK(!layer && listed(findings.errors, "Is a directory"));
 }
 

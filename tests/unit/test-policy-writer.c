@@ -63,6 +63,24 @@ static void test_extra(void) {
         contains(text, "tmp_size = \"2097152\"");
 }
 
+/* Where it is part of the system it is granted with that, and a grant of its own would say nothing more. */
+static void test_connect(void) {
+        static const char *const paths[][2] = {{"/opt/errand/bin/errand-connect", "/opt/errand/bin/errand-connect"}, {"/usr/local/bin/errand-connect", NULL},
+                                               {"/usrx/errand-connect", "/usrx/errand-connect"}};
+        _cleanup_(config_freep) Config *c = parse("{}");
+        char line[4096];
+
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                _cleanup_free_ char *text = NULL;
+                char *problem = NULL;
+                CHECK_INT(policy_format(&(PolicyInput){.session = "s1", .project = "/srv/p", .connect = paths[i][0], .sandbox = &c->sandbox}, &text, &problem), 0);
+                line_of(text, "execute = ", line, sizeof(line));
+                CHECK_INT(strstr(line, "errand-connect") != NULL, paths[i][1] != NULL);
+                CHECK(!strstr(line_of(text, "write = ", line, sizeof(line)), "errand-connect"));
+                CHECK(!strstr(line_of(text, "read = ", line, sizeof(line)), "errand-connect"));
+        }
+}
+
 static void test_quoting(void) {
         _cleanup_free_ char *text = write_policy("{}", "/srv/a \"b\"\\c\n\x7f\xc3\xa4]\nwrite = [\"/");
         char line[4096];
@@ -82,6 +100,7 @@ static void test_not_utf8(void) {
 int main(void) {
         RUN(test_floor, "S188 S190: a policy clears the profile, then places the floor, the project and nothing else");
         RUN(test_extra, "S191: policyExtra is added");
+        RUN(test_connect, "C089: errand-connect alone may be executed where the system's directories do not hold it");
         RUN(test_quoting, "C027 C199: a path cannot write a line of its own into a policy");
         RUN(test_not_utf8, "C027: a path that TOML cannot name is refused with a sentence");
         return TEST_END();

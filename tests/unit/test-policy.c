@@ -5,13 +5,21 @@
 
 static Findings findings;
 
-static Layer *parse(const char *text) {
+static Layer *parse_as(PolicyKind kind, const char *text) {
         Layer *layer = NULL;
 
         findings_done(&findings);
         findings = (Findings){};
-        CHECK_INT(policy_file_parse(text, strlen(text), "p.toml", "/base/dir", &findings, &layer), 0);
+        const PolicyPlaces places = {.home = "/home/you", .working_directory = "/here", .environment = true};
+        const PolicyText file = {
+                .text = text, .size = strlen(text), .name = "p.toml", .base = "/base/dir", .kind = kind, .places = &places,
+        };
+        CHECK_INT(policy_file_parse(&file, &findings, &layer), 0);
         return layer;
+}
+
+static Layer *parse(const char *text) {
+        return parse_as(POLICY_FILE, text);
 }
 
 static const LayerRule *rule(const Layer *l, const char *path) {
@@ -54,7 +62,20 @@ static void test_bad(void) {
                 {"[filesystem]\nRead = []\n", "p.toml:2:1: filesystem.Read: unknown key; did you mean \"read\"?"},
                 {"[env]\n\nread = []\n", "p.toml:3:1: env.read: unknown key; \"read\" belongs under [filesystem]"},
                 {"[env]\nhome = \"x\"\n", "p.toml:2:1: env.home: unknown key; \"home\" belongs before the first table"},
-                {"[devices]\n", "p.toml:1:2: devices: unknown table; here stand home, [filesystem], [network], [env], [resources]"},
+                {"[devices]\n", "p.toml:1:2: devices: unknown table; did you mean \"device\"?"},
+                {"[mounts]\n", "p.toml:1:2: mounts: unknown table; here stand home, [[device]], [filesystem], [network], [env], [resources]"},
+                {"[device]\npath = \"/dev/x\"\n", "p.toml:1:2: device: each device is a table of its own; write [[device]]"},
+                {"device = [3]\n", "p.toml:1:11: device: wants tables, not an integer;"},
+                {"[[device]]\naccess = \"r\"\n", "p.toml:1:1: device: wants a path"},
+                {"[[device]]\npath = 3\n", "p.toml:2:1: device: path wants a string"},
+                {"[[device]]\npath = \"/dev/x\"\naccess = \"w\"\n", "p.toml:3:1: device: access wants \"r\" or \"rw\""},
+                {"[[device]]\npath = \"/dev/x\"\nmode = 1\n", "p.toml:3:1: device: unknown key \"mode\"; here stand path, access"},
+                {"[[device]]\npath = \"/dev/../etc\"\n", "p.toml:2:1: device: /etc is not in /dev"},
+                {"[[device]]\npath = \"/dev\"\n", "p.toml:2:1: device: /dev is not in /dev"},
+                {"[filesystem]\ndeny = [\"/dev/x\"]\n[[device]]\npath = \"/dev/x\"\n",
+                 "p.toml:4:1: device: /dev/x is granted in line 4 and denied in line 2;"},
+                {"description = \"x\"\n", "p.toml:1:1: description: stands in profiles only"},
+                {"applies_to = []\n", "p.toml:1:1: applies_to: stands in profiles only"},
                 {"[filesystem]\nhide = []\n", "p.toml:2:1: filesystem.hide: unknown key; here stand read, write, "},
                 {"hom = \"x\"\n", "p.toml:1:1: hom: unknown key; did you mean \"home\"?"},
                 {"include = [\"x\"]\n", "p.toml:1:1: include: unknown key;"},
@@ -71,8 +92,12 @@ static void test_bad(void) {
                 {"[[filesystem]]\n", "p.toml:1:"},
                 {"[filesystem]\nread = [\"../x\"]\n", "p.toml:2:9: filesystem.read: \"../x\" leaves the file's directory /base/dir;"},
                 {"[filesystem]\nread = [\"a/../../x\"]\n", "p.toml:2:9: filesystem.read: \"a/../../x\" leaves"},
-                {"[filesystem]\nread = [\"~/x\"]\n", "p.toml:2:9: filesystem.read: \"~/x\": ~ is not supported"},
-                {"[filesystem]\nread = [\"${HOME}\"]\n", "p.toml:2:9: filesystem.read: \"${HOME}\": variables are not supported"},
+                {"[filesystem]\nread = [\"~you/x\"]\n", "p.toml:2:9: filesystem.read: \"~you/x\": only one's own home"},
+                {"[filesystem]\nread = [\"/${NOT_SET_HERE}/x\"]\n", "p.toml:2:9: filesystem.read: ${NOT_SET_HERE} is not set"},
+                {"[filesystem]\nread = [\"${EMPTY_HERE}\"]\n", "p.toml:2:9: filesystem.read: ${EMPTY_HERE} is not set"},
+                {"[filesystem]\nread = [\"${HOME\"]\n", "p.toml:2:9: filesystem.read: \"${\" without \"}\""},
+                {"[filesystem]\nread = [\"${A B}\"]\n", "p.toml:2:9: filesystem.read: \"${A B}\" is not a variable's name"},
+                {"[filesystem]\nread = [\"a/${UP_HERE}/x\"]\n", "p.toml:2:9: filesystem.read: \"a/../../etc/x\" leaves the file's directory"},
                 {"[filesystem]\nread = [\"\"]\n", "p.toml:2:9: filesystem.read: an empty path"},
                 {"home = \"../x\"\n", "p.toml:1:1: home: \"../x\" leaves"},
                 {"[filesystem]\nread = [\"x\"]\ndeny = [\"./x\"]\n",
@@ -106,6 +131,37 @@ static void test_bad(void) {
                 CHECK(!l);
                 CHECK(findings.errors && startswith(findings.errors[0], table[i].error));
         }
+}
+
+/* ~, ${VARIABLE}, [[device]], and what a profile says of itself. */
+static void test_places(void) {
+        _cleanup_(layer_freep) Layer *l = parse_as(POLICY_PROFILE,
+                "description = \"d\"\napplies_to = [\"/usr/bin/x\", \"~/bin/y\"]\nhome = \"~/h\"\n"
+                "[filesystem]\nread = [\"~\", \"~/a/../b\", \"${HOME}/c\", \"${WORKDIR}\", \"${ROOT_HERE}/d\", \"e$f\", \"e${NAME_HERE}\"]\n"
+                "[[device]]\npath = \"/dev/dri\"\n[[device]]\npath = \"/dev/kvm\"\naccess = \"r\"\n[resources]\nreset = true\n");
+
+        CHECK(l);
+        CHECK_STR(l->description, "d");
+        CHECK_STR(l->applies_to[0], "/usr/bin/x");
+        CHECK_STR(l->applies_to[1], "/home/you/bin/y");
+        CHECK_STR(l->home, "/home/you/h");
+        static const char *const paths[] = {"/home/you", "/home/you/b", "/home/you/c", "/here", "/srv/d", "/base/dir/e$f", "/base/dir/ename"};
+        for (size_t i = 0; i < ELEMENTSOF(paths); i++) {
+                CHECK(rule(l, paths[i]));
+                CHECK_INT(rule(l, paths[i])->rights, RIGHT_READ);
+        }
+        CHECK(rule(l, "/dev/dri")->device && rule(l, "/dev/kvm")->device);
+        CHECK_INT(rule(l, "/dev/dri")->rights, RIGHT_READ | RIGHT_WRITE);
+        CHECK_INT(rule(l, "/dev/kvm")->rights, RIGHT_READ);
+        CHECK(l->reset_resources);
+        CHECK(!parse_as(POLICY_PROFILE, "applies_to = [\"x\"]\n"));
+        CHECK(startswith(findings.errors[0], "p.toml:1:15: applies_to: \"x\" is not an absolute path; any program could take that name"));
+}
+
+static void test_bundled(void) {
+        _cleanup_(layer_freep) Layer *l = parse_as(POLICY_BUNDLED, "[filesystem]\nread = [\"${NOT_SET_HERE}/x\", \"/y\"]\n");
+
+        CHECK(l && l->bundled && l->n_rules == 1 && rule(l, "/y"));
 }
 
 static void test_all_at_once(void) {
@@ -146,8 +202,13 @@ static void test_long_path(void) {
 }
 
 int main(void) {
+        if (setenv("ROOT_HERE", "/srv", 1) < 0 || setenv("NAME_HERE", "name", 1) < 0 || setenv("EMPTY_HERE", "", 1) < 0 ||
+            setenv("UP_HERE", "../../etc", 1) < 0 || unsetenv("NOT_SET_HERE") < 0)
+                return 1;
         RUN(test_reads, "every key of a policy file is read");
         RUN(test_bad, "C100 C107: what is not known, of the wrong type or contradictory is an error with file, line, column and key");
+        RUN(test_places, "paths take ~ and variables; devices, profiles and resets are read");
+        RUN(test_bundled, "a bundled profile leaves out what names a variable that is not set");
         RUN(test_all_at_once, "C100: every problem of a file is told at once, in the order of its lines");
         RUN(test_bom_crlf, "C100: a byte order mark and CRLF line ends are accepted");
         RUN(test_odd_bytes, "C027: odd bytes in paths are kept; what is not UTF-8 is refused");

@@ -56,7 +56,7 @@ static void begin(const char *early) {
         connection = (Connection){.broker = &broker, .fd = a[1]};
         connection.in = strdup(early);
         connection.in_size = strlen(early);
-        CHECK_INT(tunnel_start(&connection, b[0], &tunnel), 0);
+        CHECK_INT(tunnel_start(&connection, b[0], (Slice){ESTABLISHED, STRLEN(ESTABLISHED)}, &tunnel), 0);
         free(connection.in);
         connection.in = NULL;
         connection.in_size = 0;

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# fish completion for bailey. Verbs and options are compared with the program's own table by a test.
+
+complete -c bailey -f
+complete -c bailey -n __fish_use_subcommand -l help -d 'print a help'
+complete -c bailey -n __fish_use_subcommand -l version -d 'print the version'
+complete -c bailey -n __fish_use_subcommand -a run -d 'run a program confined'
+complete -c bailey -n __fish_use_subcommand -a show -d 'print the policy it would run under'
+complete -c bailey -n __fish_use_subcommand -a shell -d 'start a shell confined to this directory\'s policy'
+complete -c bailey -n __fish_use_subcommand -a trust -d 'accept a bailey.toml that was found by walking'
+complete -c bailey -n __fish_use_subcommand -a profile -d 'list or print profiles'
+
+function __bailey_profiles
+    bailey profile list 2>/dev/null | string replace -r ' .*' ''
+end
+
+# The verb is the word after the program's name, and for profiles the two.
+function __bailey_verb
+    set -l words (commandline -opc)
+    set -l verb $words[2]
+    if test "$verb" = profile
+        set verb (string trim "$verb $words[3]")
+    end
+    test "$verb" = "$argv"
+end
+
+complete -c bailey -n '__bailey_verb profile' -a list -d 'list the profiles there are'
+complete -c bailey -n '__bailey_verb profile' -a show -d 'print one'
+complete -c bailey -n '__bailey_verb run' -a '(__fish_complete_subcommand --fcs-skip=2)'
+complete -c bailey -n '__bailey_verb show' -a '(__fish_complete_command)'
+complete -c bailey -n '__bailey_verb trust' -F
+complete -c bailey -n '__bailey_verb profile show' -a '(__bailey_profiles)'
+
+complete -c bailey -n '__bailey_verb run' -l config -rF -d 'add a policy file on top of all others'
+complete -c bailey -n '__bailey_verb run' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
+complete -c bailey -n '__bailey_verb run' -l only-config -d 'read no policy file but that of --config, if any'
+complete -c bailey -n '__bailey_verb run' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb run' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb run' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
+complete -c bailey -n '__bailey_verb run' -l strict -d 'refuse to run when anything cannot be enforced here'
+complete -c bailey -n '__bailey_verb run' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
+complete -c bailey -n '__bailey_verb run' -l quiet -d 'do not print what was enforced; what was not is printed always'
+complete -c bailey -n '__bailey_verb run' -l broker-socket -rF -d 'hand a listener inside to the broker there'
+complete -c bailey -n '__bailey_verb run' -l broker-token-fd -x -d 'read the token of that hand-over from there'
+complete -c bailey -n '__bailey_verb run' -l listen -x -d 'where that listener is, inside'
+complete -c bailey -n '__bailey_verb run' -l env-fd -x -d 'add KEY=VALUE records from a sealed memfd to the environment'
+complete -c bailey -n '__bailey_verb run' -l report-fd -x -d 'write one line of JSON there before the target starts'
+complete -c bailey -n '__bailey_verb run' -l console-socket -x -d 'open a terminal inside and send its master there'
+complete -c bailey -n '__bailey_verb run' -l console-size -x -d 'how large that terminal is at first'
+complete -c bailey -n '__bailey_verb run' -l stderr-fd -x -d 'the target\'s standard error; bailey\'s own stays what it is'
+
+complete -c bailey -n '__bailey_verb show' -l config -rF -d 'add a policy file on top of all others'
+complete -c bailey -n '__bailey_verb show' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
+complete -c bailey -n '__bailey_verb show' -l only-config -d 'read no policy file but that of --config, if any'
+complete -c bailey -n '__bailey_verb show' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb show' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb show' -l plan -d 'print the steps that a run takes'
+complete -c bailey -n '__bailey_verb show' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
+
+complete -c bailey -n '__bailey_verb shell' -l config -rF -d 'add a policy file on top of all others'
+complete -c bailey -n '__bailey_verb shell' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
+complete -c bailey -n '__bailey_verb shell' -l only-config -d 'read no policy file but that of --config, if any'
+complete -c bailey -n '__bailey_verb shell' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb shell' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb shell' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
+complete -c bailey -n '__bailey_verb shell' -l strict -d 'refuse to run when anything cannot be enforced here'
+complete -c bailey -n '__bailey_verb shell' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
+complete -c bailey -n '__bailey_verb shell' -l quiet -d 'do not print what was enforced; what was not is printed always'
+
+complete -c bailey -n '__bailey_verb trust' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb trust' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb trust' -l yes -d 'accept without asking'
+complete -c bailey -n '__bailey_verb trust' -l list -d 'list what was accepted, and whether it still is that'
+complete -c bailey -n '__bailey_verb trust' -l revoke -d 'take back: FILE is a path or a digest, there or not'
+
+complete -c bailey -n '__bailey_verb profile list' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb profile list' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+
+complete -c bailey -n '__bailey_verb profile show' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
