@@ -30,7 +30,7 @@ def busctl(account, *arguments):
     return good("busctl", "--system", *arguments, account=account)
 
 
-@case("busctl makes, starts and looks at a session; its signals go to who subscribed, and the system's tools show its units")
+@case("D002 D003 D005: busctl makes, starts and looks at a session; its signals go to who subscribed, and the system's tools show its units")
 def _(t):
     t.log("journal", system.log)
     path = f"{ROOT}/session/b1"
@@ -74,7 +74,7 @@ def _(t):
     t.equal(stdout.read(), "and ended\n", "the rest")
 
 
-@case("gdbus introspects what dbus/*.xml says, of the objects that the caller may see")
+@case("D001 D005: gdbus introspects what dbus/*.xml says, of the objects that the caller may see")
 def _(t):
     def introspect(account, path):
         text = good("gdbus", "introspect", "--system", "--xml", "--dest", NAME, "--object-path", path, account=account)
@@ -92,7 +92,7 @@ def _(t):
     t.check("i1" in [n.get("name") for n in introspect(OWNER, f"{ROOT}/session").iter("node")], "the owner does not see its own")
 
 
-@case("root, owner, member and stranger: each is let do what is theirs, and what is another's is as if it were not there")
+@case("D001 C197: root, owner, member and stranger: each is let do what is theirs, and what is another's is as if it were not there")
 def _(t):
     t.log("journal", system.log)
     owner = Client(OWNER)
@@ -122,7 +122,7 @@ def _(t):
     Client("root").manager("Reload")
 
 
-@case("a broker has a uid of its own, which is not the next one's, and the session's account owns project and home alone")
+@case("D004: a broker has a uid of its own, which is not the next one's, and the session's account owns project and home alone")
 def _(t):
     owner = Client(OWNER)
     uids = []

@@ -32,7 +32,7 @@ FOREIGN = [
     (re.compile(r"https?://(deb|registry|snapshot|security|packages|pypi|proxy)[.]"), "a host of a package registry"),
     (re.compile(r"\b(pypi[.]org|npmjs[.](org|com)|debian[.]org/debian)\b"), "a host of a package registry"),
 ]
-PACKAGE_GROUPS = ("build", "run", "test", "check", "machine", "system")
+PACKAGE_GROUPS = ("build", "run", "test", "check", "machine", "vm", "system", "kernel")
 UNFINISHED = re.compile(r"(#|//|/\*|^\s*\*)\s*(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
 
 
