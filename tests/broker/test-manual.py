@@ -91,6 +91,8 @@ def units(t):
 @case("manual: every status and reason of the broker's own answers is explained")
 def answers(t):
     rows = re.findall(r"\{(\d{3}), \"([^\"]+)\"", read("src/broker/answers.c"))
+    rows += re.findall(r"(?:turn_away\(call|connection_answer\(c|exchange_fail\(e, RECEIPT_\w+), (\d{3}), \"([^\"]+)\"",
+                       read("src/broker/route.c") + read("src/broker/exchange.c") + read("src/broker/answer-head.c") + read("src/broker/relay-answer.c"))
     t.check(len(rows) > 12, rows)
     text = page()
     for status, reason in rows:
