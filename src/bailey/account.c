@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bailey/account.h"
+#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "basic/text.h"
@@ -19,18 +20,80 @@ void account_done(Account *a) {
         *a = (Account){};
 }
 
+#define ACCOUNTS_SIZE_MAX (1024U * 1024U) /* more accounts than that come from a directory service */
+
 /* uid_t's last value means "no uid" to setresuid(2). */
 #define UID_VALID_MAX (UINT32_MAX - 1U)
 
-static int fill(Account *a, uid_t uid, gid_t fallback_gid) {
-        const struct passwd *pw = getpwuid(uid);
+/* What account and group files say of a number. Strings are the text's. */
+typedef struct Entry {
+        char *text;
+        const char *name, *home;
+        uint32_t group;
+} Entry;
 
+static void entry_done(Entry *e) {
+        free(e->text);
+        *e = (Entry){};
+}
+
+/* Nearly every account stands in the file, and one read finds it; only another one is asked for by all ways that the system has, which
+ * load libraries and may cost more than all the rest of a start. False for what is not in the file, or not in the usual form. */
+static bool entry_read(const char *path, uint32_t number, bool account, Entry *e) {
+        if (read_file_full(path, ACCOUNTS_SIZE_MAX, &e->text, NULL) < 0)
+                return false;
+        for (char *line = e->text, *next; line && *line; line = next) {
+                char *field[7] = {line};
+                size_t n = 1;
+                uint64_t id, group = 0;
+
+                next = strchr(line, '\n');
+                if (next)
+                        *next++ = 0;
+                for (char *p = line; n < ELEMENTSOF(field) && (p = strchr(p, ':'));) {
+                        *p++ = 0;
+                        field[n++] = p;
+                }
+                if (n < (account ? 7U : 4U) || !*line || parse_u64(field[2], UINT32_MAX, &id) < 0 || id != number ||
+                    (account && parse_u64(field[3], UINT32_MAX, &group) < 0))
+                        continue;
+                e->name = line;
+                e->home = account ? field[5] : NULL;
+                e->group = (uint32_t) group;
+                return true;
+        }
+        entry_done(e);
+        return false;
+}
+
+static bool find_account(uid_t uid, Entry *e) {
+        if (entry_read("/etc/passwd", uid, true, e))
+                return true;
+        const struct passwd *pw = getpwuid(uid);
+        if (pw)
+                *e = (Entry){.name = pw->pw_name, .home = pw->pw_dir, .group = pw->pw_gid};
+        return pw;
+}
+
+/* A number that is no account's is no group's either, as far as anybody needs to know. */
+static bool find_group(gid_t gid, bool known, Entry *e) {
+        if (entry_read("/etc/group", gid, false, e))
+                return true;
+        const struct group *gr = known ? getgrgid(gid) : NULL;
+        if (gr)
+                *e = (Entry){.name = gr->gr_name};
+        return gr;
+}
+
+static int fill(Account *a, uid_t uid, gid_t fallback_gid) {
+        _cleanup_(entry_done) Entry entry = {}, group = {};
+
+        bool known = find_account(uid, &entry);
         a->uid = uid;
-        a->gid = pw ? pw->pw_gid : fallback_gid;
-        a->name = strdup(pw ? pw->pw_name : "user");
-        a->home = strdup(pw && pw->pw_dir && pw->pw_dir[0] == '/' ? pw->pw_dir : "/");
-        const struct group *gr = getgrgid(a->gid);
-        a->group_name = strdup(gr ? gr->gr_name : "user");
+        a->gid = known ? entry.group : fallback_gid;
+        a->name = strdup(known ? entry.name : "user");
+        a->home = strdup(known && entry.home && entry.home[0] == '/' ? entry.home : "/");
+        a->group_name = strdup(find_group(a->gid, known, &group) ? group.name : "user");
         return a->name && a->home && a->group_name ? 0 : log_oom();
 }
 

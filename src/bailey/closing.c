@@ -35,7 +35,7 @@ static int enforced(const RunResult *r, bool brokered, char ***ret) {
         return 0;
 }
 
-void closing_print(const RunResult *result, bool brokered, bool quiet) {
+void closing_print(const RunResult *result, bool brokered, bool quiet, char *const *appeared) {
         _cleanup_strv_free_ char **list = NULL;
 
         if (result->survivors > 0)
@@ -56,9 +56,11 @@ void closing_print(const RunResult *result, bool brokered, bool quiet) {
         for (Gap g = 0; g < _GAP_MAX; g++)
                 if (result->gaps & ((GapSet) 1 << g))
                         log_warning("not enforced: %s: %s", gap_to_string(g), gap_describe(g));
+        for (; appeared && *appeared; appeared++)
+                log_warning("git outside could run what this command left: %s; look at it first", *appeared);
 }
 
-void closing_print_json(const RunResult *result, bool brokered) {
+void closing_print_json(const RunResult *result, bool brokered, char *const *appeared) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_strv_free_ char **list = NULL;
         _cleanup_free_ char *text = NULL, *line = NULL;
@@ -84,6 +86,8 @@ void closing_print_json(const RunResult *result, bool brokered) {
         if (result->killed)
                 json_add_bool(&w, "killed", true);
         json_add_u64(&w, "survivors", result->survivors);
+        if (appeared)
+                json_add_strings(&w, "git", appeared);
         json_close_object(&w);
         if (json_writer_finish(&w, &text, NULL) < 0 || asprintf(&line, "%s\n", text) < 0) {
                 log_oom();

@@ -158,14 +158,8 @@ static void check_links(const Check *c) {
 
         if (!link)
                 return;
-        if (!c->rule->rights) {
-                if (asprintf(&text, "leads over the link %s in a writable directory: %s is protected, the link can be replaced",
-                             link->path, c->rule->resolved.real) < 0)
-                        c->findings->oom = true;
-                else
-                        warn(c, text);
-                return;
-        }
+        if (!c->rule->rights)
+                return; /* what is protected over a link is so with the link (planner.c) */
         /* Running from a place is no more than reading it: a session can copy what it reads. */
         unsigned wanted = c->rule->rights & (RIGHT_READ | RIGHT_WRITE);
         if (wanted & ~(unsigned) solid_rights_at(c->policy, c->rule->resolved.real)) {

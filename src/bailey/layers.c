@@ -204,6 +204,7 @@ static int combine_rest(Policy *p, Layer *const *layers, size_t n_layers) {
                     (l->from_file && !l->is_profile && strv_extend(&p->files, l->name) < 0))
                         return -ENOMEM;
                 if (l->reset_network) {
+                        p->egress_layer = i;
                         p->egress_allow = false;
                         p->egress_hosts = strv_free(p->egress_hosts);
                         p->n_bind_ports = 0;
@@ -211,6 +212,9 @@ static int combine_rest(Policy *p, Layer *const *layers, size_t n_layers) {
                 if (l->egress_said || l->egress_hosts) {
                         p->egress_allow = l->egress_allow || l->egress_hosts;
                         p->egress_layer = i;
+                        /* "deny", and "allow" without a list, are all that is said: lower layers' lists are about something else. */
+                        if (l->egress_said && !l->egress_hosts)
+                                p->egress_hosts = strv_free(p->egress_hosts);
                 }
                 if (strv_extend_list(&p->egress_hosts, l->egress_hosts) < 0)
                         return -ENOMEM;

@@ -122,6 +122,21 @@ static int add_anchors(Planner *p, const char *path) {
         return r;
 }
 
+/* A link on the way to something protected is mounted over itself: it is followed as before, and can be neither moved nor replaced. */
+static int add_pins(Planner *p, const ResolvedPath *to) {
+        int r = 0;
+
+        for (size_t i = 0; i < to->n_links && r >= 0; i++) {
+                const PathLink *link = &to->links[i];
+                if (!(policy_rights_at(p->policy, link->path) & RIGHT_WRITE))
+                        continue;
+                r = add_item(p, &(Item){.type = ITEM_READ_ONLY, .path = link->path, .device = link->device, .inode = link->inode});
+                if (r >= 0)
+                        r = add_anchors(p, link->path);
+        }
+        return r;
+}
+
 /* What stands at that path must be the same when the steps are taken: what went away for that moment would come back bare. */
 static int add_protection(Planner *p, ItemType type, const ResolvedPath *to) {
         int r = add_item(p, &(Item){.type = type, .path = to->real, .device = to->device, .inode = to->inode});
@@ -133,6 +148,8 @@ static int add_own_protection(Planner *p, ItemType type, const char *path) {
         _cleanup_(resolved_path_done) ResolvedPath to = {};
 
         int r = path_resolve(path, &to);
+        if (r >= 0)
+                r = add_pins(p, &to);
         return r < 0 ? r : add_protection(p, type, &to);
 }
 
@@ -216,9 +233,13 @@ static int add_policy(Planner *p) {
 
         for (size_t i = 0; i < policy->n_entries && r >= 0; i++)
                 r = add_entry(p, &policy->entries[i]);
-        for (size_t i = 0; i < policy->n_rules && r >= 0; i++)
-                if (policy->rules[i].rights && policy->rules[i].resolved.error == 0)
-                        r = add_links(p, &policy->rules[i].resolved);
+        for (size_t i = 0; i < policy->n_rules && r >= 0; i++) {
+                const PolicyRule *rule = &policy->rules[i];
+                if (rule->rights && rule->resolved.error == 0)
+                        r = add_links(p, &rule->resolved);
+                if (r >= 0 && (rule->deny || rule->read_only))
+                        r = add_pins(p, &rule->resolved);
+        }
         if (r >= 0)
                 r = guard_covers(policy, &covers);
         for (char **s = covers; s && *s && r >= 0; s++)

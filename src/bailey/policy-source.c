@@ -92,7 +92,8 @@ int policy_source_open_found(const char *directory, bool here, const char *name,
 
         if (snprintf(path, sizeof(path), "%s/%s", streq(directory, "/") ? "" : directory, name) >= (int) sizeof(path))
                 return -ENAMETOOLONG;
-        s.fd = open(here ? name : path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        /* Whatever a link that came with a project leads to, a device among them, is looked at before it is opened. */
+        s.fd = open(here ? name : path, O_PATH | O_CLOEXEC);
         if (s.fd < 0)
                 return -errno;
         s.path = strdup(path);
@@ -108,6 +109,17 @@ int policy_source_open_found(const char *directory, bool here, const char *name,
 
 int policy_source_read(PolicySource *s) {
         _cleanup_close_ int fd = TAKE_FD(s->fd);
+
+        if (fcntl(fd, F_GETFL) & O_PATH) {
+                /* The very same file, by whatever name. */
+                char name[32];
+                (void) snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+                int opened = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+                if (opened < 0)
+                        return -errno;
+                safe_close(fd);
+                fd = opened;
+        }
         return read_fd_full(fd, TOML_SIZE_MAX, &s->text, &s->size);
 }
 

@@ -9,7 +9,7 @@
 #include "bailey/policy-file.h"
 
 typedef struct PolicySource {
-        int fd; /* before it is read; -EBADF after */
+        int fd; /* before it is read, perhaps of O_PATH; -EBADF after */
         struct stat status;
         char *path; /* absolute; for a descriptor that has no name the name it was given by */
         char *base; /* the directory of path; NULL when it has no name */
@@ -25,7 +25,8 @@ void policy_source_done(PolicySource *s);
 int policy_source_open(const char *path, PolicySource *ret);
 
 /* A file found in a directory, which has no links in its name: path and base are where it was found, also when a link stands
- * there. here: that is the working directory, whose parents may be closed to this account. It may be anything but absent. */
+ * there. here: that is the working directory, whose parents may be closed to this account. It may be anything but absent, and is not opened yet but for its
+ * status. */
 int policy_source_open_found(const char *directory, bool here, const char *name, PolicySource *ret);
 
 /* Closes the fd. -EFBIG beyond 256 KiB. */

@@ -20,13 +20,13 @@ void resolved_path_done(ResolvedPath *p) {
         *p = (ResolvedPath){};
 }
 
-static int add_link(ResolvedPath *p, const char *path, const char *text) {
+static int add_link(ResolvedPath *p, const char *path, const char *text, const struct stat *st) {
         PathLink *grown = reallocarray(p->links, p->n_links + 1, sizeof(PathLink));
         if (!grown)
                 return -ENOMEM;
         p->links = grown;
         PathLink *link = &p->links[p->n_links++];
-        *link = (PathLink){.path = strdup(path), .text = strdup(text)};
+        *link = (PathLink){.path = strdup(path), .text = strdup(text), .device = st->st_dev, .inode = st->st_ino};
         return link->path && link->text ? 0 : -ENOMEM;
 }
 
@@ -49,7 +49,7 @@ static int walk_to_root(Walk *w) {
 }
 
 /* `link` is a symbolic link named `name` in w: what it says takes its place. An absolute text starts over. */
-static int follow(Walk *w, int link, const char *name) {
+static int follow(Walk *w, int link, const struct stat *st, const char *name) {
         char text[PATH_MAX], rest[sizeof(w->rest)], path[PATH_MAX + NAME_MAX + 2];
 
         ssize_t n = readlinkat(link, "", text, sizeof(text) - 1);
@@ -57,7 +57,7 @@ static int follow(Walk *w, int link, const char *name) {
                 return -errno;
         text[n] = 0;
         (void) snprintf(path, sizeof(path), "%s/%s", w->done, name);
-        int r = add_link(w->result, path, text);
+        int r = add_link(w->result, path, text, st);
         if (r < 0)
                 return r;
         if (w->result->n_links > RESOLVE_LINKS_MAX)
@@ -115,7 +115,7 @@ static int step_down(Walk *w, const char *name) {
                 else if (fstat(next, &st) < 0)
                         return -errno;
                 else if (S_ISLNK(st.st_mode))
-                        return follow(w, next, name);
+                        return follow(w, next, &st, name);
         }
         if (w->length + 1 + n >= sizeof(w->done))
                 return -ENAMETOOLONG;

@@ -11,6 +11,8 @@
 typedef struct PathLink {
         char *path; /* where the link stands, itself without links */
         char *text; /* what it says */
+        dev_t device;
+        ino_t inode;
 } PathLink;
 
 typedef struct ResolvedPath {

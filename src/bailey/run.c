@@ -8,6 +8,7 @@
 #include "bailey/closing.h"
 #include "bailey/enter.h"
 #include "bailey/environment.h"
+#include "bailey/git-watch.h"
 #include "bailey/home.h"
 #include "bailey/layers.h"
 #include "bailey/planner.h"
@@ -122,7 +123,9 @@ static int check_supported(const Policy *policy, const Options *o, GapSet *ret_g
 }
 
 int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+        _cleanup_(git_watch_freep) GitWatch *watch = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
+        _cleanup_strv_free_ char **appeared = NULL;
         RunResult result = {};
         GapSet gaps = 0;
 
@@ -139,6 +142,11 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
         if (!streq(plan->working_directory, policy->working_directory))
                 log_warning("%s cannot be the working directory inside; it is / there", policy->working_directory);
 
+        r = git_watch_begin(policy, &watch);
+        if (r < 0) {
+                log_error_errno(r, "Failed to look at the repositories that the command may change: %m");
+                return EXIT_NOT_RUN;
+        }
         r = enter_run(plan, &(RunOptions){
                 .strict = o->strict,
                 .accepted_gaps = o->accepted_gaps,
@@ -159,10 +167,12 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
         if (!result.started)
                 return result.status;
         result.gaps |= gaps;
+        if (git_watch_end(watch, &appeared) < 0)
+                log_warning("Failed to look at the repositories that the command could change");
         if (o->json)
-                closing_print_json(&result, broker >= 0);
+                closing_print_json(&result, broker >= 0, appeared);
         else
-                closing_print(&result, broker >= 0, o->quiet);
+                closing_print(&result, broker >= 0, o->quiet, appeared);
         return result.status;
 }
 

@@ -82,15 +82,16 @@ static int print_network(const Policy *p, FILE *f) {
         const char *reason;
 
         if (!p->egress_allow)
-                fputs("network:\n  egress: DenyAll\n", f);
+                fputs("network:\n  egress: DenyAll", f);
         else if (!p->egress_hosts)
-                fputs("network:\n  egress: AllowAll\n", f);
+                fputs("network:\n  egress: AllowAll", f);
         else {
                 fputs("network:\n  egress: Allow [", f);
                 for (char **s = p->egress_hosts; *s; s++)
                         fprintf(f, "%s%s", s == p->egress_hosts ? "" : ", ", *s);
-                fputs("]\n", f);
+                fputs("]", f);
         }
+        int r = print_layer(p, p->egress_layer, 0, f);
         fputs("  bind_ports: [", f);
         for (size_t i = 0; i < p->n_bind_ports; i++)
                 fprintf(f, "%s%u", i ? ", " : "", p->bind_ports[i]);
@@ -99,7 +100,7 @@ static int print_network(const Policy *p, FILE *f) {
                 fputs("  mode: isolated (own namespace, loopback only, no route off the host)\n", f);
         else
                 fprintf(f, "  mode: refused (%s)\n", reason);
-        return 0;
+        return r;
 }
 
 /* In whole; a project in it is no grant of the home. */

@@ -8,3 +8,6 @@
 
 /* RFC 4648, section 4, with padding. Returns BASE64_SIZE(size). */
 size_t base64_encode(const void *data, size_t size, char *buffer);
+
+/* The canonical form alone: no white space, whole padding, no stray bits. → the size, at most size / 4 * 3, which buffer has; -EBADMSG. */
+ssize_t base64_decode(const char *text, size_t size, char *buffer);

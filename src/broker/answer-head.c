@@ -70,7 +70,7 @@ static int put_scrubbed(const Exchange *e, Slice text) {
 
         if (!e->provider)
                 return put(b, text.data, text.size);
-        int r = scrub_value(e->provider->key, text.data, text.size, &clean, &size);
+        int r = answer_scrub_value(e->provider, text.data, text.size, &clean, &size);
         return r < 0 ? r : put(b, clean, size);
 }
 
@@ -81,7 +81,7 @@ static int name_is_clean(const Exchange *e, Slice name) {
 
         if (!e->provider)
                 return true;
-        int r = scrub_value(e->provider->key, name.data, name.size, &clean, &size);
+        int r = answer_scrub_value(e->provider, name.data, name.size, &clean, &size);
         return r < 0 ? r : size == name.size && memcmp(clean, name.data, size) == 0;
 }
 
@@ -139,6 +139,25 @@ static void no_answer(Exchange *e, const char *body) {
         exchange_fail(e, RECEIPT_INTERRUPTED, 502, "Bad Gateway", body);
 }
 
+static bool counts_tokens(const Budget *b) {
+        return b && b->limit[BUDGET_TOKENS] > 0;
+}
+
+/* Only where there is a budget of tokens to count for. */
+static int begin_counting(Exchange *e, const Http1Head *head) {
+        static const char stream[] = "text/event-stream";
+        const Http1Field *type = http1_find(head, "Content-Type");
+        size_t n = sizeof(stream) - 1;
+
+        if (!counts_tokens(e->provider->budget) && !counts_tokens(e->broker->setup->budget))
+                return 0;
+        e->answer.usage = malloc(sizeof(Usage));
+        if (!e->answer.usage)
+                return -ENOMEM;
+        usage_init(e->answer.usage, type && type->value.size >= n && ascii_case_equal(type->value.data, n, stream));
+        return 0;
+}
+
 /* A final answer that is going to be relayed, or a refusal of it. */
 static int begin(Exchange *e, const Http1Head *head) {
         AnswerRelay *a = &e->answer;
@@ -156,7 +175,9 @@ static int begin(Exchange *e, const Http1Head *head) {
                         exchange_fail(e, RECEIPT_REFUSED, 502, "answer too large", "the provider's answer is larger than 64 MiB");
                         return 1;
                 }
-                int r = scrub_new(e->provider->key, &a->scrub);
+                int r = answer_scrub_new(e->provider, &a->scrub);
+                if (r >= 0)
+                        r = begin_counting(e, head);
                 if (r < 0)
                         return r;
         }

@@ -77,6 +77,7 @@ Connection *connection_free(Connection *c) {
                 b->n_tunnels--;
         }
         dial_cancel(c->dial);
+        client_hello_free(c->hello);
         sd_event_source_disable_unref(c->io);
         sd_event_source_disable_unref(c->timer);
         release_buffer(c);
@@ -151,6 +152,7 @@ static void read_next(Connection *c) {
         c->state = CONNECTION_READING;
         c->subject = mfree(c->subject);
         c->body_unread = c->request_was_head = c->request_keep_alive = false;
+        c->body_size = UINT64_MAX;
         c->scanned = 0;
         if (c->in && c->in_size == 0)
                 release_buffer(c);
@@ -177,6 +179,11 @@ static int write_out(Connection *c, size_t size) {
 int connection_answer(Connection *c, unsigned status, const char *reason, const char *body, const char *extra, bool keep_alive) {
         const char *text = body ? body : reason;
 
+        /* A body that is all there goes with its head, and the connection stays of use. */
+        if (c->body_unread && c->head_size > 0 && c->body_size <= c->in_size - c->head_size) {
+                c->head_size += (size_t) c->body_size;
+                c->body_unread = false;
+        }
         c->keep_alive = keep_alive && !c->body_unread && !c->broker->closed;
         connection_consume_head(c);
         int n = asprintf(
@@ -206,7 +213,7 @@ void connection_exchange_done(Connection *c, bool keep_alive) {
 }
 
 void connection_tunnel_done(Connection *c, int error) {
-        log_tunnel_end(c, error == 0 ? "ended" : error == -ETIMEDOUT ? "ended for want of traffic" : strerror(-error));
+        log_tunnel_end(c, error == 0 ? "ended" : error == -ETIMEDOUT ? "ended for want of traffic" : error == -EKEYREJECTED ? "closed" : strerror(-error));
         connection_free(c);
 }
 
@@ -225,7 +232,8 @@ void connection_start_tunnel(Connection *c, int fd) {
         Slice established = c->protocol == CONNECTION_SOCKS5 ? socks_established() : (Slice){ESTABLISHED, STRLEN(ESTABLISHED)};
         int r = tunnel_start(c, fd, established, &c->tunnel);
         if (r < 0) {
-                connection_log(c, LOG_LEVEL_WARNING, "no tunnel: %s", strerror(-r));
+                if (r != -EKEYREJECTED) /* it has been told */
+                        connection_log(c, LOG_LEVEL_WARNING, "no tunnel: %s", strerror(-r));
                 connection_free(c);
                 return;
         }

@@ -9,6 +9,7 @@
 
 #include "basic/clock.h"
 #include "basic/log.h"
+#include "broker/client-hello.h"
 #include "broker/http1.h"
 #include "broker/setup.h"
 
@@ -60,18 +61,20 @@ struct Connection {
         size_t scanned;   /* for http1_find_head_end() */
         size_t head_size; /* bytes at the start of c->in that the request being decided takes */
         bool body_unread; /* that request has a body that nobody has read */
+        uint64_t body_size; /* of it; UINT64_MAX when nobody knows */
         bool request_keep_alive;
         bool request_was_head; /* the answer has no body */
         size_t drained;
         Dial *dial;
         Tunnel *tunnel;
+        ClientHello *hello; /* what the coming tunnel's first message is compared with; the tunnel takes it. NULL: it is not looked at */
         char *subject; /* "CONNECT api.example.com:443", for the log; NULL between requests */
         usec_t began;  /* of the tunnel */
 };
 
 /* Answers with our own words and goes on with the next request, or closes. `reason` is the reason phrase; `body` (NULL = reason) is
  * sent as text/plain with a newline; extra is NULL or whole header lines with CRLF. An unread request body closes the connection
- * after. May be called while a request is decided (provider_authorize(), its head then still in c->in), or by an exchange that has
+ * after. May be called while a request is decided (route_authorize(), its head then still in c->in), or by an exchange that has
  * freed itself (c->exchange is NULL), in place of connection_exchange_done(). A negative errno: there was no memory for it, and c
  * is gone. */
 int connection_answer(Connection *c, unsigned status, const char *reason, const char *body, const char *extra, bool keep_alive);

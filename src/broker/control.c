@@ -386,7 +386,7 @@ void control_note_refused(Control *c, const char *host, uint16_t port) {
         if (!c)
                 return;
         notices_refused(c->notices, host, port);
-        keep_count(c->broker->keep, KEEP_REFUSED, notices_refused_total(c->notices));
+        keep_count(c->broker->keep, notices_refused_total(c->notices));
 }
 
 void control_note_grant_used(Control *c, const char *id, const char *host, bool in_spool) {

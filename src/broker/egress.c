@@ -84,6 +84,7 @@ static void on_dialled(void *userdata, DialResult result, int fd, const Address 
 
         c->dial = NULL;
         if (result != DIAL_CONNECTED) {
+                c->hello = client_hello_free(c->hello);
                 request_refuse(c, answer_for_dial(result), NULL, detail);
                 return;
         }
@@ -94,9 +95,12 @@ static void on_dialled(void *userdata, DialResult result, int fd, const Address 
 void egress_open_tunnel(Connection *c, const Host *host, uint16_t port) {
         if (!egress_judge(c, host, port))
                 return;
-        int r = dial_start(c->broker, host, port, on_dialled, c, &c->dial);
-        if (r < 0)
+        int r = client_hello_new(host, c->broker->setup->enforce_server_name, &c->hello);
+        if (r >= 0)
+                r = dial_start(c->broker, host, port, on_dialled, c, &c->dial);
+        if (r < 0) {
+                c->hello = client_hello_free(c->hello);
                 request_refuse(c, ANSWER_INTERNAL, NULL, strerror(-r));
-        else
+        } else
                 connection_wait_for_dial(c);
 }

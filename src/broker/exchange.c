@@ -7,6 +7,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "broker/answers.h"
+#include "broker/keep.h"
 #include "broker/relay.h"
 
 #define HALF_CLOSE_USEC (USEC_PER_SEC / 10)      /* a FIN that comes this soon after the answer's beginning was sent before it */
@@ -28,7 +29,8 @@ static Exchange *exchange_free(Exchange *e) {
         relay_buffer_done(&e->request.out);
         relay_buffer_done(&e->answer.in);
         relay_buffer_done(&e->answer.out);
-        scrub_free(e->answer.scrub);
+        answer_scrub_free(e->answer.scrub);
+        free(e->answer.usage);
         free(e->path);
         if (e->broker)
                 broker_release(e->broker, EXCHANGE_HELD);
@@ -36,8 +38,29 @@ static Exchange *exchange_free(Exchange *e) {
 }
 DEFINE_CLEANUP(Exchange *, exchange_free);
 
+/* What the call has come to since it was asked last goes to its budgets. */
+static void spend(Exchange *e) {
+        const uint64_t now[_BUDGET_KIND_MAX] = {
+                [BUDGET_BYTES] = e->request.bytes + e->answer.bytes,
+                [BUDGET_TOKENS] = e->answer.usage ? usage_tokens(e->answer.usage) : 0,
+        };
+
+        bool any = false;
+
+        for (BudgetKind k = 0; e->provider && k < _BUDGET_KIND_MAX; k++) {
+                /* Less when a dead connection made the call begin again. */
+                uint64_t n = now[k] > e->spent[k] ? now[k] - e->spent[k] : 0;
+                budget_spend(e->provider->budget, k, n);
+                budget_spend(e->broker->setup->budget, k, n);
+                e->spent[k] += n;
+                any = any || n > 0;
+        }
+        if (any)
+                keep_budgets(e->broker->keep, e->broker->setup);
+}
+
 /* The receipt of a provider's call, and a line for every exchange. */
-static void record(const Exchange *e) {
+static void record(Exchange *e) {
         const char *session = e->broker->setup->session;
         size_t unsent = relay_buffer_size(&e->answer.out);
         Receipt receipt = {
@@ -47,9 +70,12 @@ static void record(const Exchange *e) {
                 .started = e->started,
                 .bytes_up = e->request.bytes,
                 .bytes_down = e->answer.bytes - MIN(unsent, e->answer.bytes),
+                .tokens = e->answer.usage ? usage_tokens(e->answer.usage) : 0,
                 .outcome = e->outcome,
         };
         _cleanup_free_ char *path = NULL;
+
+        spend(e);
 
         if (!e->provider) {
                 log_info("session %s: %s http://%s:%u: %u, %s", session, e->method, e->host.name, e->port, e->status,
@@ -343,6 +369,7 @@ static void pump(Exchange *e) {
         for (int r; (r = move(e)) < 0;)
                 if (failed(e, r))
                         return;
+        spend(e);
         bool out = relay_buffer_size(&e->answer.out) > 0;
         if (!out && (e->phase == EXCHANGE_OWN_ANSWER || (e->phase == EXCHANGE_RELAYING && e->answer.done)) && answered(e))
                 return;

@@ -15,7 +15,7 @@ typedef struct ExchangeTarget {
 
 /* Takes over c's socket: c->io and c->timer are freed, c->exchange is set. head points into c->in[0…head_size); the exchange consumes those and the
  * body's bytes from c->in before it reads more. By then the connection has authenticated and judged host and port; for a provider the
- * stand-in has been checked by provider_authorize(). Nothing is called back from here: the first callback comes from the loop. Negative
+ * stand-in has been checked by route_authorize(). Nothing is called back from here: the first callback comes from the loop. Negative
  * errno: nothing was taken over and nothing answered; -ENOBUFS: the session holds too much already. */
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
 
@@ -26,8 +26,3 @@ Exchange *exchange_cancel(Exchange *e);
 /* Closes the connections that are kept to providers, and forgets their trust and tickets. Every exchange must have ended before; call it when
  * the broker is closed, and before setup_free(). */
 void exchange_forget_upstreams(Broker *b);
-
-/* A route's first check, before anything is dialled (provider.c): 0 to go on with *ret filled, else the status it has answered c with, or a
- * negative errno when not even that was possible. path is what follows "http://127.0.0.1:PORT" or the Host of an origin-form request:
- * "/provider/ID/…". It leaves the receipt of a call that it turns away. */
-int provider_authorize(Connection *c, const Http1Head *head, Slice path, ExchangeTarget *ret);

@@ -92,6 +92,7 @@ static int take_listener(Handover *h, Message *m, const char **ret_problem) {
                         keep_save(b->keep, b);
                         return 0;
                 }
+                keep_no_listener(b->keep);
                 *ret_problem = "the broker cannot listen";
                 return log_error_errno(r, "session %s: cannot listen: %m", b->setup->session);
         }

@@ -51,6 +51,9 @@ static int parse_name(Slice text, Host *ret, const char **ret_problem) {
         if (text.size == 0)
                 return refuse(ret_problem, "the host is empty");
         for (size_t i = 0; i < text.size; i++)
+                if ((unsigned char) text.data[i] >= 0x80)
+                        return refuse(ret_problem, "the host is not ASCII; a name in another script has an xn-- form");
+        for (size_t i = 0; i < text.size; i++)
                 if (!is_host_char(text.data[i]))
                         return refuse(ret_problem, "the host holds a character other than letters, digits, '-', '_' and '.'");
         /* A name is quoted in advice to run a command with it. */

@@ -124,7 +124,7 @@ int keep_again(const Stored *s, StateFile *state, Keep **ret) {
 static int write_state(Keep *k, const Broker *b) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_free_ char *text = NULL;
-        size_t size;
+        size_t size = 0;
 
         json_open_object(&w, NULL);
         json_add_u64(&w, "v", 1);
@@ -211,6 +211,14 @@ void keep_listener(Keep *k, int fd) {
                 give_up(k, r, "the listener");
 }
 
+void keep_no_listener(Keep *k) {
+        if (!k || !k->state)
+                return;
+        int r = service_forget("listener");
+        if (r < 0)
+                give_up(k, r, "the listener");
+}
+
 void keep_save(Keep *k, const Broker *b) {
         if (!k || !k->state)
                 return;
@@ -219,12 +227,35 @@ void keep_save(Keep *k, const Broker *b) {
                 give_up(k, r, "what has changed");
 }
 
-void keep_count(Keep *k, KeepCount which, uint64_t value) {
+void keep_count(Keep *k, uint64_t refused) {
+        if (k && k->state)
+                (void) state_file_set_count(k->state, COUNT_REFUSED, refused); /* a number for people, nothing rests on it */
+}
+
+/* The session's is the first, a provider's the one at its place behind it; NULL where there is none. */
+static Budget *budget_at(const Setup *s, size_t i) {
+        return i == 0 ? s->budget : i <= s->n_providers ? s->providers[i - 1].budget : NULL;
+}
+
+void keep_budgets(Keep *k, const Setup *s) {
         if (!k || !k->state)
                 return;
-        int r = state_file_set_count(k->state, (size_t) which, value);
-        if (r < 0)
-                give_up(k, r, "what was counted");
+        for (size_t i = 0; i <= s->n_providers; i++) {
+                const Budget *b = budget_at(s, i);
+                for (size_t kind = 0; b && kind < _BUDGET_KIND_MAX; kind++) {
+                        size_t at = COUNT_BUDGETS + i * _BUDGET_KIND_MAX + kind;
+                        if (b->limit[kind] > 0 && state_file_count(k->state, at) != b->spent[kind])
+                                (void) state_file_set_count(k->state, at, b->spent[kind]); /* memory of ours, of its whole size */
+                }
+        }
+}
+
+void keep_load_budgets(const Keep *k, const Setup *s) {
+        for (size_t i = 0; k && k->state && i <= s->n_providers; i++) {
+                Budget *b = budget_at(s, i);
+                for (size_t kind = 0; b && kind < _BUDGET_KIND_MAX; kind++)
+                        b->spent[kind] = MAX(b->spent[kind], state_file_count(k->state, COUNT_BUDGETS + i * _BUDGET_KIND_MAX + kind));
+        }
 }
 
 bool keep_is_whole(const Keep *k) {

@@ -7,14 +7,20 @@
  * all before a close is answered. What cannot be kept up is taken out altogether: rather no session than one with a grant that was revoked. */
 
 #include "broker/limits.h"
+#include "broker/setup.h"
+#include "broker/state-file.h"
 #include "shared/message.h"
 
 #define KEEP_NAME_MAX 48U
 #define KEEP_MAX (5U + PROVIDERS_MAX) /* setup, keys, spool, state, listener, and a CA file a provider */
 
+/* The numbers of a StateFile. */
+#define COUNT_REFUSED 0U
+#define COUNT_BUDGETS 1U
+_Static_assert(COUNT_BUDGETS + (1 + PROVIDERS_MAX) * _BUDGET_KIND_MAX <= STATE_COUNTS, "a number for each budget");
+
 typedef struct Broker Broker;
 typedef struct Keep Keep;
-typedef struct StateFile StateFile;
 
 /* Descriptors under the names that the service manager has them by. */
 typedef struct Stored {
@@ -43,14 +49,12 @@ DEFINE_CLEANUP(Keep *, keep_free);
 /* The setup was accepted: hands it over. b->keep is k already. */
 void keep_begin(Keep *k, const Broker *b);
 void keep_listener(Keep *k, int fd);
+void keep_no_listener(Keep *k); /* it could not be used after all */
 void keep_save(Keep *k, const Broker *b);
-/* Numbers that change too often for keep_save(). */
-typedef enum KeepCount {
-        KEEP_REFUSED, /* what notices.h counts */
-        _KEEP_COUNT_MAX,
-        _KEEP_COUNT_INVALID = -EINVAL,
-} KeepCount;
-void keep_count(Keep *k, KeepCount which, uint64_t value);
+void keep_count(Keep *k, uint64_t refused);
+/* What was spent of the budgets, before it is acted on, and the way back: never less than the setup says. */
+void keep_budgets(Keep *k, const Setup *s);
+void keep_load_budgets(const Keep *k, const Setup *s);
 /* Another process can go on. */
 bool keep_is_whole(const Keep *k);
 /* Nothing is kept any more when it returns, or what is kept says that the session is closed. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "basic/log.h"
 #include "basic/text.h"
-#include "broker/broker.h"
-#include "broker/exchange.h"
 #include "broker/provider.h"
 
 #define ROUTE "/provider/"
@@ -105,51 +102,6 @@ const char *provider_path_problem(Slice rest) {
         return NULL;
 }
 
-StandIn provider_check_stand_in(const Provider *p, const Http1Head *head) {
-        const char *other = placement_header(p->placement == PLACEMENT_BEARER ? PLACEMENT_X_API_KEY : PLACEMENT_BEARER);
-        size_t n = http1_count(head, placement_header(p->placement));
-
-        if (n == 0)
-                return http1_count(head, other) > 0 ? STAND_IN_OTHER : STAND_IN_NONE;
-        if (n > 1)
-                return STAND_IN_SEVERAL;
-
-        Slice value = http1_find(head, placement_header(p->placement))->value;
-        if (p->placement == PLACEMENT_BEARER) {
-                size_t i = STRLEN("Bearer");
-                if (value.size <= i || !ascii_case_equal(value.data, i, "Bearer") || value.data[i] != ' ')
-                        return STAND_IN_SCHEME;
-                while (i < value.size && value.data[i] == ' ')
-                        i++;
-                value = (Slice) {value.data + i, value.size - i};
-        }
-        return secret_equal(value.data, value.size, secret_data(p->stand_in), secret_size(p->stand_in)) ? STAND_IN_RIGHT : STAND_IN_WRONG;
-}
-
-const char *provider_stand_in_words(Placement placement, StandIn what) {
-        static const char *const words[_PLACEMENT_MAX][_STAND_IN_MAX] = {
-                [PLACEMENT_BEARER] = {
-                        [STAND_IN_NONE] = "this provider takes the session's stand-in as \"Authorization: Bearer\"; neither Authorization nor "
-                                          "x-api-key came",
-                        [STAND_IN_OTHER] = "this provider takes the session's stand-in as \"Authorization: Bearer\"; x-api-key came",
-                        [STAND_IN_SEVERAL] = "this provider takes the session's stand-in as \"Authorization: Bearer\"; Authorization came more "
-                                             "than once",
-                        [STAND_IN_SCHEME] = "this provider takes the session's stand-in as \"Authorization: Bearer\"; Authorization came with "
-                                            "another scheme",
-                        [STAND_IN_WRONG] = "this provider takes the session's stand-in as \"Authorization: Bearer\"; Authorization came with "
-                                           "another value",
-                },
-                [PLACEMENT_X_API_KEY] = {
-                        [STAND_IN_NONE] = "this provider takes the session's stand-in as \"x-api-key\"; neither x-api-key nor Authorization came",
-                        [STAND_IN_OTHER] = "this provider takes the session's stand-in as \"x-api-key\"; Authorization came",
-                        [STAND_IN_SEVERAL] = "this provider takes the session's stand-in as \"x-api-key\"; x-api-key came more than once",
-                        [STAND_IN_SCHEME] = "this provider takes the session's stand-in as \"x-api-key\"",
-                        [STAND_IN_WRONG] = "this provider takes the session's stand-in as \"x-api-key\"; x-api-key came with another value",
-                },
-        };
-        return words[placement][what];
-}
-
 static bool same_name(Slice name, const char *other) {
         if (name.size != strlen(other))
                 return false;
@@ -159,7 +111,7 @@ static bool same_name(Slice name, const char *other) {
         return true;
 }
 
-bool provider_drops_field(Slice name) {
+bool provider_drops_field(const Provider *p, Slice name) {
         static const char *const dropped[] = {
                 "authorization", "x-api-key", "accept-encoding",
                 /* Two ranges of an answer that quotes the key would each hold a part of it, which nobody finds: the whole is asked for. */
@@ -168,67 +120,13 @@ bool provider_drops_field(Slice name) {
                 "x-http-method-override", "x-method-override", "x-http-method", "x-original-method",
                 /* Read by IIS rewriting, Zend, Symfony and several gateways as the path to run. */
                 "x-original-url", "x-rewrite-url", "x-original-uri", "x-rewrite-uri", "x-override-url", "x-http-path-override",
+                "x-original-path", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-method", "x-envoy-original-path",
         };
+
+        if (p->header && ascii_case_equal(name.data, name.size, p->header))
+                return true;
         for (size_t i = 0; i < ELEMENTSOF(dropped); i++)
                 if (same_name(name, dropped[i]))
                         return true;
         return false;
-}
-
-static bool leave_receipt(const Connection *c, const Provider *p, const Http1Head *head, Slice rest, unsigned status, ReceiptOutcome outcome) {
-        Receipt receipt = {
-                .provider = p,
-                .method = receipt_method(head->method),
-                .status = status,
-                .started = now_monotonic(),
-                .outcome = outcome,
-        };
-        receipt.path = receipt_split_query(rest, &receipt.query_size);
-        return receipts_add(c->broker->receipts, &receipt);
-}
-
-/* Answers with words of ours, leaves the receipt, and returns the status. */
-static int turn_away(Connection *c, const Http1Head *head, const Provider *p, Slice rest, unsigned status, const char *reason, const char *body,
-                     const char *extra) {
-        const Setup *s = c->broker->setup;
-        ReceiptOutcome outcome = status == 401 ? RECEIPT_DENIED : RECEIPT_REFUSED;
-
-        /* Denials can come by the thousand; their receipt's rule bounds the log as well. */
-        bool kept = leave_receipt(c, p, head, rest, status, outcome);
-        if (kept || outcome != RECEIPT_DENIED)
-                log_warning("session %s: provider %s: %s with %u: %s", s->session, p->id, receipt_outcome_to_string(outcome), status, body);
-        int r = connection_answer(c, status, reason, body, extra, head->keep_alive);
-        return r < 0 ? r : (int) status;
-}
-
-int provider_authorize(Connection *c, const Http1Head *head, Slice path, ExchangeTarget *ret) {
-        const Setup *s = c->broker->setup;
-        const Provider *p = NULL;
-        Slice id = {}, rest = {};
-
-        if (provider_split(path, &id, &rest) >= 0)
-                p = setup_find_provider(s, id);
-        if (!p) {
-                log_info("session %s: a call for a provider that this broker does not serve", s->session);
-                int r = connection_answer(c, 404, "Not Found", "no such provider route", NULL, head->keep_alive);
-                return r < 0 ? r : 404;
-        }
-
-        StandIn what = provider_check_stand_in(p, head);
-        if (what != STAND_IN_RIGHT)
-                return turn_away(c, head, p, rest, 401, "Unauthorized", provider_stand_in_words(p->placement, what),
-                                 p->placement == PLACEMENT_BEARER ? "WWW-Authenticate: Bearer realm=\"errand\"\r\n" :
-                                                                    "WWW-Authenticate: x-api-key realm=\"errand\"\r\n");
-        if (p->refusal)
-                return turn_away(c, head, p, rest, 502, "provider not called", p->refusal, NULL);
-        if (head->has_upgrade)
-                return turn_away(c, head, p, rest, 501, "Not Implemented",
-                                 "an upgrade was asked for: its frames could not be kept free of the key, so provider routes speak HTTP/1.1 only",
-                                 NULL);
-        const char *problem = provider_path_problem(rest);
-        if (problem)
-                return turn_away(c, head, p, rest, 400, "Bad Request", problem, NULL);
-
-        *ret = (ExchangeTarget) {.provider = p, .host = &p->host, .port = p->port, .path = rest};
-        return 0;
 }

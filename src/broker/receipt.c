@@ -111,26 +111,63 @@ static int escape_and_cut(const char *data, size_t size, char **ret) {
         return 0;
 }
 
-int receipt_path(const Provider *provider, Slice path, char **ret) {
-        _cleanup_free_ char *decoded = NULL, *keyless = NULL, *clean = NULL;
-        size_t size = before_query(path.data, path.size), n;
-        int r;
+/* Key, stand-in, and whatever reads like a credential. */
+static int scrub_all(const Provider *provider, const char *data, size_t size, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *keyless = NULL;
+        char *clean;
+        size_t n;
 
-        decoded = malloc(size + 1);
-        if (!decoded)
+        int r = scrub_value(provider->key, data, size, &keyless, &n);
+        if (r >= 0)
+                r = scrub_value(provider->stand_in, keyless, n, &clean, &n);
+        if (r < 0)
+                return r;
+        *ret_size = scrub_credentials(clean, n);
+        *ret = clean;
+        return 0;
+}
+
+static int decode(Slice path, char **ret, size_t *ret_size) {
+        char *text = malloc(path.size + 1);
+
+        if (!text)
                 return -ENOMEM;
-        if (size > 0)
-                memcpy(decoded, path.data, size);
-        size = decode_once(decoded, size);
-        size = before_query(decoded, size);
+        if (path.size > 0)
+                memcpy(text, path.data, path.size);
+        *ret_size = decode_once(text, path.size);
+        *ret = text;
+        return 0;
+}
 
-        r = scrub_value(provider->key, decoded, size, &keyless, &n);
+int receipt_path(const Provider *provider, Slice path, char **ret) {
+        _cleanup_free_ char *decoded = NULL, *clean = NULL;
+        size_t size, n;
+
+        path.size = before_query(path.data, path.size);
+        int r = decode(path, &decoded, &size);
+        if (r >= 0)
+                r = scrub_all(provider, decoded, before_query(decoded, size), &clean, &n);
+        return r < 0 ? r : escape_and_cut(clean, n, ret);
+}
+
+int receipt_scrub_raw_path(const Provider *provider, Slice path, char **ret, size_t *ret_size) {
+        _cleanup_free_ char *raw = NULL, *decoded = NULL, *again = NULL;
+        size_t size, decoded_size, n;
+
+        if (before_query(path.data, path.size) < path.size)
+                return -EPERM;
+        int r = scrub_all(provider, path.data, path.size, &raw, &size);
+        if (r >= 0)
+                r = decode((Slice) {raw, size}, &decoded, &decoded_size);
+        if (r >= 0)
+                r = scrub_all(provider, decoded, decoded_size, &again, &n);
         if (r < 0)
                 return r;
-        r = scrub_value(provider->stand_in, keyless, n, &clean, &n);
-        if (r < 0)
-                return r;
-        return escape_and_cut(clean, scrub_credentials(clean, n), ret);
+        if (n != decoded_size || memcmp(again, decoded, n) != 0)
+                return -EPERM;
+        *ret = TAKE_PTR(raw);
+        *ret_size = size;
+        return 0;
 }
 
 int receipt_format(const Receipt *receipt, const char *session, usec_t ended, usec_t duration, uint64_t unrecorded, char **ret, size_t *ret_size) {
@@ -154,6 +191,8 @@ int receipt_format(const Receipt *receipt, const char *session, usec_t ended, us
         json_add_u64(&w, "up", receipt->bytes_up);
         json_add_u64(&w, "down", receipt->bytes_down);
         json_add_string(&w, "outcome", receipt_outcome_to_string(receipt->outcome));
+        if (receipt->tokens > 0)
+                json_add_u64(&w, "tokens", receipt->tokens);
         if (unrecorded > 0)
                 json_add_u64(&w, "unrecorded", unrecorded);
         json_close_object(&w);

@@ -20,6 +20,7 @@ typedef struct Receipt {
         usec_t started;      /* monotonic */
         uint64_t bytes_up;   /* body bytes sent upstream */
         uint64_t bytes_down; /* body bytes given to the session */
+        uint64_t tokens;     /* that the answer named; 0 = none, or nobody counts them */
         ReceiptOutcome outcome;
 } Receipt;
 
@@ -33,6 +34,10 @@ Slice receipt_split_query(Slice target, size_t *ret_query_size);
  * controls and invalid UTF-8 as \xNN, at most RECEIPT_PATH_MAX bytes, cut between characters. *ret is the caller's to free. */
 int receipt_path(const Provider *provider, Slice path, char **ret);
 
+/* As sent, but for "[redacted]" in place of a secret. -EPERM when more than that would have to go: it encodes a query, or a secret that only
+ * decoding finds. *ret is the caller's to free. */
+int receipt_scrub_raw_path(const Provider *provider, Slice path, char **ret, size_t *ret_size);
+
 /* The record's payload, a JSON object of ended (µs since the epoch), session, provider, credential, host, method, path, query (length),
- * status, duration (µs), up, down, outcome, and unrecorded when > 0. *ret is the caller's to free. */
+ * status, duration (µs), up, down, outcome, and tokens and unrecorded when > 0. *ret is the caller's to free. */
 int receipt_format(const Receipt *receipt, const char *session, usec_t ended, usec_t duration, uint64_t unrecorded, char **ret, size_t *ret_size);

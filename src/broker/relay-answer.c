@@ -5,7 +5,7 @@
 #include "broker/relay.h"
 
 #define CHUNK_ROOM 16U               /* a chunk's size line */
-#define PIECE (16U * 1024U)          /* a TLS record's payload */
+#define PIECE ANSWER_SCRUB_PIECE     /* a TLS record's payload */
 #define TURNS_MAX 16U                /* reads before the loop may see to others */
 
 int relay_answer_prepare(Exchange *e) {
@@ -76,7 +76,7 @@ static int next_piece(AnswerRelay *a, Slice *ret_piece) {
 static size_t gather(Exchange *e, char *to, size_t room, bool *ret_cut) {
         AnswerRelay *a = &e->answer;
         bool too_large = false;
-        size_t n = 0, spare = a->scrub ? scrub_bound(a->scrub, PIECE) : PIECE;
+        size_t n = 0, spare = a->scrub ? answer_scrub_bound(a->scrub) : PIECE;
         Slice piece;
         int r = 0;
 
@@ -88,8 +88,10 @@ static size_t gather(Exchange *e, char *to, size_t room, bool *ret_cut) {
                         log_warning("session %s: provider %s: an answer was cut at 64 MiB", e->broker->setup->session, e->provider->id);
                 }
                 a->raw += piece.size;
+                if (a->usage)
+                        usage_feed(a->usage, piece.data, piece.size);
                 if (a->scrub)
-                        n += scrub_push(a->scrub, piece.data, piece.size, to + n);
+                        n += answer_scrub_push(a->scrub, piece.data, piece.size, to + n);
                 else if (piece.size > 0) {
                         memcpy(to + n, piece.data, piece.size);
                         n += piece.size;
@@ -107,7 +109,7 @@ static size_t gather(Exchange *e, char *to, size_t room, bool *ret_cut) {
                 *ret_cut = true; /* half a chunk line is left, and no more will come */
         /* What is held may be most of the key, and it is this cut that parts it from the rest. */
         if (a->scrub && (a->whole || *ret_cut) && !too_large)
-                n += scrub_finish(a->scrub, to + n);
+                n += answer_scrub_finish(a->scrub, to + n);
         return n;
 }
 

@@ -46,7 +46,7 @@ static bool passes(const Exchange *e, const Http1Head *head, const Http1Field *f
                         return false;
         if (http1_is_hop_by_hop(head, f))
                 return false;
-        return !e->provider || !provider_drops_field(f->name);
+        return !e->provider || !provider_drops_field(e->provider, f->name);
 }
 
 static size_t head_room(const Exchange *e, const Http1Head *head, const ExchangeTarget *target) {
@@ -55,7 +55,8 @@ static size_t head_room(const Exchange *e, const Http1Head *head, const Exchange
         for (size_t i = 0; i < head->n_fields; i++)
                 n += head->fields[i].name.size + head->fields[i].value.size + 4;
         if (e->provider)
-                n += strlen(e->provider->base_path) + secret_size(e->provider->key);
+                n += strlen(e->provider->base_path) + 2 * (secret_size(e->provider->key) + PLACEMENT_HEADER_MAX) +
+                     (e->provider->basic ? secret_size(e->provider->basic) : 0);
         return n;
 }
 
@@ -84,10 +85,35 @@ static void put_host(RelayBuffer *b, const Exchange *e) {
         put_text(b, "\r\n");
 }
 
-static void put_key(RelayBuffer *b, const Provider *p) {
-        put_text(b, p->placement == PLACEMENT_BEARER ? "Authorization: Bearer " : "x-api-key: ");
-        put(b, secret_data(p->key), secret_size(p->key));
-        put_text(b, "\r\nAccept-Encoding: identity\r\n");
+static void put_secret(RelayBuffer *b, const char *name, const char *before, const Secret *secret) {
+        put_text(b, name);
+        put_text(b, before);
+        put(b, secret_data(secret), secret_size(secret));
+        put_text(b, "\r\n");
+}
+
+static void put_key(RelayBuffer *b, const Provider *p, const Http1Head *head) {
+        switch (p->placement) {
+        case PLACEMENT_X_API_KEY:
+                put_secret(b, "x-api-key", ": ", p->key);
+                break;
+        case PLACEMENT_BASIC:
+                put_secret(b, "Authorization", ": Basic ", p->basic);
+                break;
+        case PLACEMENT_HEADER:
+                put_secret(b, p->header, ": ", p->key);
+                break;
+        case PLACEMENT_EITHER:
+                if (http1_count(head, "x-api-key") > 0)
+                        put_secret(b, "x-api-key", ": ", p->key);
+                __attribute__((fallthrough));
+        case PLACEMENT_BEARER:
+        case _PLACEMENT_MAX:
+        case _PLACEMENT_INVALID:
+                put_secret(b, "Authorization", ": Bearer ", p->key);
+                break;
+        }
+        put_text(b, "Accept-Encoding: identity\r\n");
 }
 
 static void put_framing(RelayBuffer *b, const Http1Head *head) {
@@ -117,7 +143,7 @@ static void put_head(RelayBuffer *b, const Exchange *e, const Http1Head *head, S
                 put_text(b, "\r\n");
         }
         if (e->provider)
-                put_key(b, e->provider);
+                put_key(b, e->provider, head);
         put_framing(b, head);
         /* A forward's upstream connection is never shared or kept. */
         put_text(b, e->provider ? "\r\n" : "Connection: close\r\n\r\n");

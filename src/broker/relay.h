@@ -3,13 +3,14 @@
 
 /* The inside of an exchange, shared by exchange.c (its life), relay-request.c and relay-answer.c (its two directions) alone. */
 
+#include "broker/answer-scrub.h"
 #include "broker/broker.h"
 #include "broker/dial.h"
 #include "broker/exchange.h"
 #include "broker/limits.h"
 #include "broker/trust.h"
 #include "broker/upstream.h"
-#include "shared/scrub.h"
+#include "broker/usage.h"
 
 typedef enum ExchangePhase {
         EXCHANGE_DIALLING,   /* first, or again after a kept connection died; → HANDSHAKE, OWN_ANSWER */
@@ -56,7 +57,8 @@ typedef struct AnswerRelay {
         Http1Framing framing;
         uint64_t left;
         Http1Chunked chunked;
-        Scrub *scrub;
+        AnswerScrub *scrub;
+        Usage *usage;    /* NULL: nobody wants its tokens */
         bool chunk_out;  /* the client gets it chunked */
         bool close_out;  /* the client gets it until the connection closes */
         bool keep_upstream;
@@ -96,6 +98,7 @@ struct Exchange {
         RequestRelay request;
         AnswerRelay answer;
 
+        uint64_t spent[_BUDGET_KIND_MAX]; /* of this call, as its budgets have it */
         usec_t started;
         unsigned status;          /* what the session got; 0 = nothing */
         ReceiptOutcome outcome;

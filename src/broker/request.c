@@ -6,6 +6,7 @@
 #include "broker/egress.h"
 #include "broker/exchange.h"
 #include "broker/request.h"
+#include "broker/route.h"
 #include "broker/socks.h"
 
 #define ROUTE_PREFIX "/provider/"
@@ -120,7 +121,7 @@ static void start_exchange(Connection *c, const Http1Head *head, const ExchangeT
 static void decide_route(Connection *c, const Http1Head *head, Slice path) {
         ExchangeTarget target = {};
 
-        int r = provider_authorize(c, head, path, &target);
+        int r = route_authorize(c, head, path, &target);
         if (r == 0)
                 start_exchange(c, head, &target);
         /* A negative errno: c is gone. */
@@ -196,6 +197,7 @@ void request_decide(Connection *c, const Http1Head *head) {
         static const char http[] = "http://";
 
         c->body_unread = head->framing != HTTP1_BODY_NONE;
+        c->body_size = head->framing == HTTP1_BODY_LENGTH ? head->content_length : UINT64_MAX;
         c->request_keep_alive = head->keep_alive;
         c->request_was_head = slice_is(head->method, "HEAD");
 

@@ -50,9 +50,9 @@ static int read_state(Found *f, Stored *s, const char **ret_problem) {
         _cleanup_json_parser_ JsonParser *parser = NULL;
         _cleanup_free_ char *text = NULL;
         JsonProblem json;
-        JsonObject *o;
-        uint64_t version;
-        size_t size;
+        JsonObject *o = NULL;
+        uint64_t version = 0;
+        size_t size = 0;
 
         int fd = stored_take(s, "state");
         if (fd < 0)
@@ -98,7 +98,7 @@ static int gather_fds(Stored *s, const char *text, size_t size, int fds[static M
         _cleanup_strv_free_ char **names = NULL;
         char name[KEEP_NAME_MAX];
         JsonProblem json;
-        JsonObject *o;
+        JsonObject *o = NULL;
 
         int r = json_read_object(text, size, MESSAGE_DEPTH_MAX, &parser, &o, &json);
         if (r == -ENOMEM)
@@ -171,6 +171,7 @@ static int apply(Broker *b, Found *f, const Stored *s) {
         if (r < 0)
                 return r;
         f->setup = NULL; /* the broker's */
+        keep_load_budgets(b->keep, b->setup);
         grants_free(b->grants);
         b->grants = TAKE_PTR(f->grants);
         handover_resume(b->handover, (unsigned) f->wrong_tokens, f->handed_over);
@@ -214,7 +215,7 @@ int keep_restore(Broker *b, Stored *s) {
                 broker_close(b);
                 return 0;
         }
-        uint64_t refused = state_file_count(f.state, KEEP_REFUSED);
+        uint64_t refused = state_file_count(f.state, COUNT_REFUSED);
         r = apply(b, &f, s);
         if (r < 0) {
                 stored_done(s);

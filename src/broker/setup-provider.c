@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "basic/base64.h"
 #include "basic/fd.h"
 #include "basic/io.h"
 #include "basic/text.h"
@@ -17,6 +18,10 @@ void provider_done(Provider *p) {
         free(p->base_path);
         free(p->refusal);
         free(p->ca_pem);
+        free(p->header);
+        free(p->budget);
+        capabilities_free(p->capabilities, p->n_capabilities);
+        secret_free(p->basic);
         secret_free(p->key);
         secret_free(p->stand_in);
         if (p->tls_credentials_free)
@@ -132,19 +137,68 @@ static int take_ca(Message *m, Provider *p, char **ret_problem) {
         return 0;
 }
 
+/* base64(USER:KEY): the only form of the key that travels with this placement. */
+static int make_basic(Provider *p, const char *user) {
+        size_t n = strlen(user) + 1 + secret_size(p->key);
+        char *plain = NULL, *text = malloc(BASE64_SIZE(n));
+
+        if (!text || asprintf(&plain, "%s:%s", user, secret_data(p->key)) < 0) {
+                free(text);
+                return -ENOMEM;
+        }
+        base64_encode(plain, n, text);
+        int r = secret_new(text, BASE64_SIZE(n), &p->basic);
+        secret_wipe(plain, n);
+        secret_wipe(text, BASE64_SIZE(n));
+        free(plain);
+        free(text);
+        return r;
+}
+
+/* Placement, and what belongs to one of them; p has its key. */
+static int parse_placement(Provider *p, JsonObject *o, const char *id, char **ret_problem) {
+        const char *word, *header = NULL, *user = NULL, *problem = NULL;
+
+        int r = get_string(o, id, "placement", &word, ret_problem);
+        if (r < 0)
+                return r;
+        p->placement = placement_from_string(word);
+        if (p->placement < 0)
+                return problem_set(ret_problem, "\"providers.%s.placement\" is not \"bearer\", \"x-api-key\", \"either\", \"basic\" or \"header\"", id);
+        if (json_object_has_member(o, "header") != (p->placement == PLACEMENT_HEADER))
+                return problem_set(ret_problem, "\"providers.%s.header\" belongs to the placement \"header\", and that to it", id);
+        if (json_object_has_member(o, "user") != (p->placement == PLACEMENT_BASIC))
+                return problem_set(ret_problem, "\"providers.%s.user\" belongs to the placement \"basic\", and that to it", id);
+        if (p->placement == PLACEMENT_HEADER) {
+                r = get_string(o, id, "header", &header, ret_problem);
+                if (r < 0)
+                        return r;
+                problem = placement_header_problem(header);
+                if (problem)
+                        return problem_set(ret_problem, "\"providers.%s.header\" %s", id, problem);
+                p->header = strdup(header);
+                return p->header ? 0 : -ENOMEM;
+        }
+        if (p->placement != PLACEMENT_BASIC)
+                return 0;
+        r = get_string(o, id, "user", &user, ret_problem);
+        if (r < 0)
+                return r;
+        problem = placement_user_problem(user);
+        return problem ? problem_set(ret_problem, "\"providers.%s.user\" %s", id, problem) : make_basic(p, user);
+}
+
 int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *id, Keys *keys, Provider *p, char **ret_problem) {
-        static const char *const members[] = {"baseUrl", "placement", "credentialName", NULL};
-        const char *url = NULL, *placement = NULL, *name = NULL, *problem = NULL;
+        static const char *const members[] = {"baseUrl", "placement", "header", "user", "credentialName", "capabilities", "strictCapabilities", "budgets",
+                                              NULL};
+        const char *url = NULL, *name = NULL, *problem = NULL;
         char where[STRLEN("providers..") + PROVIDER_ID_MAX + 1];
 
         (void) snprintf(where, sizeof(where), "providers.%s.", id);
         int r = setup_check_members(o, where, members, ret_problem);
         if (r < 0 || (r = get_string(o, id, "baseUrl", &url, ret_problem)) < 0 ||
-            (r = get_string(o, id, "placement", &placement, ret_problem)) < 0 || (r = get_string(o, id, "credentialName", &name, ret_problem)) < 0)
+            (r = get_string(o, id, "credentialName", &name, ret_problem)) < 0)
                 return r;
-        p->placement = placement_from_string(placement);
-        if (p->placement < 0)
-                return problem_set(ret_problem, "\"providers.%s.placement\" is neither \"bearer\" nor \"x-api-key\"", id);
         if (!variable_name_valid(name))
                 return problem_set(ret_problem, "\"providers.%s.credentialName\" is not the name of a variable", id);
 
@@ -157,6 +211,13 @@ int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *
         p->credential_name = strdup(name);
         if (!p->id || !p->credential_name)
                 return -ENOMEM;
+        r = parse_placement(p, o, id, ret_problem);
+        if (r >= 0)
+                r = setup_parse_capabilities(o, where, p, ret_problem);
+        if (r >= 0)
+                r = setup_parse_budgets(o, where, &p->budget, ret_problem);
+        if (r < 0)
+                return r;
         r = provider_set_base_url(p, s, url, &problem);
         if (r == -EBADMSG)
                 return problem_set(ret_problem, "\"providers.%s.baseUrl\": %s", id, problem);

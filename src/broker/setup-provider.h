@@ -16,5 +16,10 @@ int provider_set_base_url(Provider *p, const Setup *s, const char *url, const ch
 
 void provider_done(Provider *p);
 
+/* setup-rules.c: members "capabilities" and "strictCapabilities", and "budgets", all of which may be left out; `where` is "" or as
+ * "providers.p.". *ret stays NULL without a budget. -EBADMSG as above. */
+int setup_parse_capabilities(JsonObject *o, const char *where, Provider *p, char **ret_problem);
+int setup_parse_budgets(JsonObject *o, const char *where, Budget **ret, char **ret_problem);
+
 /* Every member of o must be one of the NULL-terminated known; `where` is "" or as "egress.". */
 int setup_check_members(JsonObject *o, const char *where, const char *const *known, char **ret_problem);

@@ -11,26 +11,6 @@
 #define TOKEN_SIZE 64U
 #define DEFAULT_PORT 443U /* all that a provider needs */
 
-static const char *const placements[_PLACEMENT_MAX] = {
-        [PLACEMENT_BEARER] = "bearer",
-        [PLACEMENT_X_API_KEY] = "x-api-key",
-};
-
-const char *placement_to_string(Placement p) {
-        return p >= 0 && p < _PLACEMENT_MAX ? placements[p] : NULL;
-}
-
-Placement placement_from_string(const char *s) {
-        for (size_t i = 0; i < ELEMENTSOF(placements); i++)
-                if (streq(placements[i], s))
-                        return (Placement) i;
-        return _PLACEMENT_INVALID;
-}
-
-const char *placement_header(Placement p) {
-        return p == PLACEMENT_X_API_KEY ? "x-api-key" : "Authorization";
-}
-
 Setup *setup_free(Setup *s) {
         if (!s)
                 return NULL;
@@ -40,6 +20,7 @@ Setup *setup_free(Setup *s) {
         free(s->allow);
         free(s->allow_internal);
         free(s->ports);
+        free(s->budget);
         for (size_t i = 0; i < s->n_providers; i++)
                 provider_done(s->providers + i);
         free(s->providers);
@@ -200,8 +181,19 @@ static int parse_ports(Setup *s, JsonObject *egress, char **ret_problem) {
         return 0;
 }
 
+static int parse_server_name(Setup *s, JsonObject *egress, char **ret_problem) {
+        const char *word;
+
+        int r = json_get_string(egress, "serverName", &word);
+        if (r == -ENOENT)
+                return 0;
+        s->enforce_server_name = r >= 0 && streq(word, "enforce");
+        return r < 0 || (!s->enforce_server_name && !streq(word, "log"))
+                       ? problem_set(ret_problem, "\"egress.serverName\" is neither \"log\" nor \"enforce\"") : 0;
+}
+
 static int parse_egress(Setup *s, JsonObject *o, char **ret_problem) {
-        static const char *const members[] = {"allow", "allowInternal", "ports", NULL};
+        static const char *const members[] = {"allow", "allowInternal", "ports", "serverName", NULL};
         JsonObject *egress;
 
         int r = json_get_object(o, "egress", &egress);
@@ -221,6 +213,8 @@ static int parse_egress(Setup *s, JsonObject *o, char **ret_problem) {
                 r = parse_allow(s, egress, ret_problem);
         if (r >= 0)
                 r = parse_allow_internal(s, egress, ret_problem);
+        if (r >= 0)
+                r = parse_server_name(s, egress, ret_problem);
         return r < 0 ? r : parse_ports(s, egress, ret_problem);
 }
 
@@ -295,7 +289,7 @@ static int take_keys(Message *m, Keys **ret, char **ret_problem) {
 }
 
 int setup_parse(Message *m, Setup **ret, char **ret_problem) {
-        static const char *const members[] = {"v", "type", "serial", "session", "token", "fds", "egress", "providers", NULL};
+        static const char *const members[] = {"v", "type", "serial", "session", "token", "fds", "egress", "budgets", "providers", NULL};
         _cleanup_(setup_freep) Setup *s = calloc(1, sizeof(Setup));
         _cleanup_(keys_freep) Keys *keys = NULL;
         JsonObject *o = message_object(m);
@@ -311,6 +305,8 @@ int setup_parse(Message *m, Setup **ret, char **ret_problem) {
                 r = parse_identity(s, o, ret_problem);
         if (r >= 0)
                 r = parse_egress(s, o, ret_problem);
+        if (r >= 0)
+                r = setup_parse_budgets(o, "", &s->budget, ret_problem);
         if (r >= 0)
                 r = take_keys(m, &keys, ret_problem);
         if (r >= 0)

@@ -14,7 +14,7 @@
 #define FILE_SIZE ((off_t) PAGE + SLOTS * SLOT_SIZE)
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-static const char magic[8] = "ERRSTAT1";
+static const char magic[8] = "ERRSTAT2";
 
 /* Page 0. */
 typedef struct Front {
@@ -188,13 +188,13 @@ int state_file_write(StateFile *f, const char *text, size_t size) {
         return 0;
 }
 
-int state_file_set_count(StateFile *f, size_t i, uint64_t count) {
-        int r = write_at(f->fd, &count, sizeof(count), (off_t) (offsetof(Front, counts) + i * sizeof(uint64_t)));
+int state_file_set_count(StateFile *f, size_t index, uint64_t count) {
+        int r = write_at(f->fd, &count, sizeof(count), (off_t) (offsetof(Front, counts) + index * sizeof(count)));
         if (r >= 0)
-                f->counts[i] = count;
+                f->counts[index] = count;
         return r;
 }
 
-uint64_t state_file_count(const StateFile *f, size_t i) {
-        return f->counts[i];
+uint64_t state_file_count(const StateFile *f, size_t index) {
+        return f->counts[index];
 }

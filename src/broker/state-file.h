@@ -22,7 +22,7 @@ int state_file_fd(const StateFile *f);
 /* -E2BIG over STATE_TEXT_MAX. When it fails what was written before is still there. */
 int state_file_write(StateFile *f, const char *text, size_t size);
 
-/* Numbers beside the text, each of which costs one small write; 0 at first. i < STATE_COUNTS. */
+/* Numbers beside the text that cost one small write each; 0 at first. index is below STATE_COUNTS. */
 #define STATE_COUNTS 64U
-int state_file_set_count(StateFile *f, size_t i, uint64_t count);
-uint64_t state_file_count(const StateFile *f, size_t i);
+int state_file_set_count(StateFile *f, size_t index, uint64_t count);
+uint64_t state_file_count(const StateFile *f, size_t index);

@@ -32,6 +32,10 @@ typedef struct Flow {
         bool shut;       /* and passed on: this direction is over */
         bool wants_room; /* something is held that `to` did not take yet: nothing is read meanwhile */
         bool more;       /* stopped for the sake of others, not for want of bytes or room */
+        ClientHello *hello; /* the first message is still looked at */
+        size_t looking;  /* what it is counted with, in broker_hold() */
+        bool waiting;    /* the buffer waits for what is found */
+        Connection *c;   /* for the log, with it */
         uint64_t total;
 } Flow;
 
@@ -50,6 +54,13 @@ static void free_buffer(Broker *b, Flow *f) {
         f->size = f->done = f->counted = 0;
 }
 
+static void stop_looking(Broker *b, Flow *f) {
+        broker_release(b, f->looking);
+        f->hello = client_hello_free(f->hello);
+        f->looking = 0;
+        f->waiting = false;
+}
+
 Tunnel *tunnel_free(Tunnel *t) {
         if (!t)
                 return NULL;
@@ -59,6 +70,7 @@ Tunnel *tunnel_free(Tunnel *t) {
         for (Flow *f = &t->up;; f = &t->down) {
                 pipe_pool_give(&t->connection->broker->pipes, &f->pipe, f->in_pipe == 0);
                 free_buffer(t->connection->broker, f);
+                stop_looking(t->connection->broker, f);
                 if (f == &t->down)
                         break;
         }
@@ -73,6 +85,8 @@ void tunnel_counts(const Tunnel *t, uint64_t *ret_up, uint64_t *ret_down) {
 
 /* 1: nothing is held, 0: `to` has no room, negative errno. */
 static int flush(Broker *b, Flow *f) {
+        if (f->waiting)
+                return 1;
         while (f->done < f->size) {
                 ssize_t n = send(f->to, f->buffer + f->done, f->size - f->done, MSG_NOSIGNAL);
                 if (n < 0 && errno == EINTR)
@@ -116,10 +130,68 @@ static ssize_t bounce(Broker *b, Flow *f) {
         return n;
 }
 
+static ssize_t fill(Broker *b, Flow *f);
+
+/* What the first message turned out to be. -EKEYREJECTED: it goes no further. */
+static int settle(Broker *b, Flow *f, ClientHelloFinding found) {
+        bool good = found == CLIENT_HELLO_SAME || found == CLIENT_HELLO_SSH, enforced = f->hello->enforce;
+        const char *name = f->hello->name;
+
+        if (!good)
+                connection_log(f->c, enforced ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "%sthe tunnel's first message %s%s%s", enforced ? "closed: " : "",
+                               client_hello_words(found), *name ? ": " : "", name);
+        stop_looking(b, f);
+        return good || !enforced ? 0 : -EKEYREJECTED;
+}
+
+/* Looks at what was appended to the buffer. 0, or a negative errno. */
+static int look(Broker *b, Flow *f, const char *data, size_t size) {
+        if (f->looking == 0 && !broker_hold(b, CLIENT_HELLO_MAX)) {
+                if (f->hello->enforce)
+                        return -ENOBUFS;
+                stop_looking(b, f);
+                return 0;
+        }
+        f->looking = CLIENT_HELLO_MAX;
+        int found = client_hello_feed(f->hello, data, size);
+        if (found < 0)
+                return found;
+        f->waiting = found == CLIENT_HELLO_MORE && f->hello->enforce;
+        return found == CLIENT_HELLO_MORE ? 0 : settle(b, f, (ClientHelloFinding) found);
+}
+
+/* Reads through memory while the first message is looked at; unless it waits for the finding, what is read goes on at once. A buffer that
+ * waits holds less than CLIENT_HELLO_MAX. */
+static ssize_t inspect(Broker *b, Flow *f) {
+        if (!f->buffer) {
+                if (!broker_hold(b, CLIENT_HELLO_MAX + BOUNCE_SIZE)) {
+                        if (f->hello->enforce)
+                                return -ENOBUFS;
+                        stop_looking(b, f); /* a line for the log is no reason to end it */
+                        return fill(b, f);
+                }
+                f->counted = CLIENT_HELLO_MAX + BOUNCE_SIZE;
+                f->buffer = malloc(f->counted);
+                f->size = f->done = 0;
+        }
+        ssize_t n = f->buffer ? recv(f->from, f->buffer + f->size, MIN((size_t) BOUNCE_SIZE, f->counted - f->size), 0) : -1;
+        if (n <= 0) {
+                int r = n < 0 ? negative_errno() : f->waiting ? settle(b, f, CLIENT_HELLO_MALFORMED) : 0;
+                if (f->size == 0)
+                        free_buffer(b, f);
+                return r;
+        }
+        f->size += (size_t) n;
+        int r = look(b, f, f->buffer + f->size - (size_t) n, (size_t) n);
+        return r < 0 ? r : n;
+}
+
 /* > 0: bytes are held now, 0: end of file, -EAGAIN: nothing there, or another negative errno. */
 static ssize_t fill(Broker *b, Flow *f) {
         ssize_t n;
 
+        if (f->hello)
+                return inspect(b, f);
         if (f->pipe.read < 0 && pipe_pool_take(&b->pipes, &f->pipe) < 0)
                 return bounce(b, f);
         do
@@ -270,6 +342,10 @@ int tunnel_start(Connection *c, int upstream, Slice established, Tunnel **ret) {
         }
         if (!t->down.buffer)
                 r = -ENOMEM;
+        t->up.c = c;
+        t->up.hello = TAKE_PTR(c->hello);
+        if (r >= 0 && t->up.hello && t->up.size > 0)
+                r = look(c->broker, &t->up, t->up.buffer, t->up.size);
         if (r >= 0)
                 r = watch(t);
         if (r < 0) {

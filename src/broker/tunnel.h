@@ -3,7 +3,8 @@
 
 /* Opaque bytes both ways between a client and an upstream, moved by splice(2). Each direction ends by itself: an end of file is
  * passed on as one, after the last byte; a reset is passed on as a reset. A side that does not read stops the other from being
- * read. */
+ * read. The first message is compared with c->hello, if that is set: what it finds is logged, and with `enforce` nothing goes upstream before it is
+ * found good; else the tunnel ends with -EKEYREJECTED. */
 
 #include "broker/connection.h"
 

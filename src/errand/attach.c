@@ -314,8 +314,9 @@ static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
 
         if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "ss", &kind, &text) < 0)
                 return 0;
-        (void) kind;
-        (void) notice(a, text);
+        /* What was refused is told in words for a terminal by on_refused(). */
+        if (!streq(kind, "egress"))
+                (void) notice(a, text);
         return 0;
 }
 

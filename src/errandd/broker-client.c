@@ -244,6 +244,54 @@ static int add_ca(JsonWriter *w, SetupFds *s, const SessionProvider *p, Fault *f
         return 0;
 }
 
+static void add_budget(JsonWriter *w, const char *kind, uint64_t limit, uint64_t spent) {
+        if (limit == 0)
+                return;
+        json_open_object(w, kind);
+        json_add_u64(w, "limit", limit);
+        json_add_u64(w, "spent", spent);
+        json_close_object(w);
+}
+
+static void add_budgets(JsonWriter *w, const ConfigBudgets *limits, const StoredSpending *spent) {
+        json_open_object(w, "budgets");
+        add_budget(w, "requests", limits->requests, spent->requests);
+        add_budget(w, "bytes", limits->bytes, spent->bytes);
+        add_budget(w, "tokens", limits->tokens, spent->tokens);
+        json_close_object(w);
+}
+
+static void add_capabilities(JsonWriter *w, const SessionProvider *p) {
+        if (p->every_call)
+                json_add_string(w, "capabilities", "*");
+        else if (p->n_capabilities > 0) {
+                json_open_array(w, "capabilities");
+                for (size_t i = 0; i < p->n_capabilities; i++) {
+                        json_open_object(w, NULL);
+                        json_add_string(w, "method", p->capabilities[i].method);
+                        json_add_string(w, "path", p->capabilities[i].path);
+                        json_close_object(w);
+                }
+                json_close_array(w);
+        }
+        if (p->strict_capabilities)
+                json_add_bool(w, "strictCapabilities", true);
+}
+
+static void add_provider(JsonWriter *w, const SessionProvider *p, const SessionBudgets *budgets) {
+        json_open_object(w, p->id);
+        json_add_string(w, "baseUrl", p->base_url);
+        json_add_string(w, "placement", placement_to_string((Placement) p->placement));
+        json_add_string(w, "credentialName", p->credential_name);
+        if (p->header)
+                json_add_string(w, "header", p->header);
+        if (p->user)
+                json_add_string(w, "user", p->user);
+        add_capabilities(w, p);
+        add_budgets(w, &p->budgets, session_budgets_of(budgets, p->id));
+        json_close_object(w);
+}
+
 static int format_setup(BrokerClient *b, const BrokerSetup *setup, JsonWriter *w, SetupFds *fds, Fault *f) {
         const Credentials *c = setup->credentials;
         int r = 0;
@@ -268,18 +316,13 @@ static int format_setup(BrokerClient *b, const BrokerSetup *setup, JsonWriter *w
         for (size_t i = 0; i < setup->n_ports; i++)
                 json_add_u64(w, NULL, setup->ports[i]);
         json_close_array(w);
+        json_add_string(w, "serverName", setup->enforce_server_name ? "enforce" : "log");
         json_close_object(w);
+        add_budgets(w, &setup->budgets->limits, &setup->budgets->total);
         json_open_object(w, "providers");
-        for (size_t i = 0; i < c->n_providers; i++) {
-                const SessionProvider *p = &c->providers[i];
-                if (!p->brokered)
-                        continue;
-                json_open_object(w, p->id);
-                json_add_string(w, "baseUrl", p->base_url);
-                json_add_string(w, "placement", provider_placement(p));
-                json_add_string(w, "credentialName", p->credential_name);
-                json_close_object(w);
-        }
+        for (size_t i = 0; i < c->n_providers; i++)
+                if (c->providers[i].brokered)
+                        add_provider(w, &c->providers[i], setup->budgets);
         json_close_object(w);
         return r;
 }
@@ -308,7 +351,7 @@ int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply 
         b->setup_userdata = userdata;
         r = channel_send(b->channel, &w, fds.fds, fds.n, on_set_up, b);
         if (r == -EMSGSIZE)
-                return fault_set(f, ERROR_LIMIT, "the allowlist is too long for a broker: its set-up holds 64 KiB");
+                return fault_set(f, ERROR_LIMIT, "the allowlist and the lists of capabilities are too long for a broker: its set-up holds 64 KiB");
         return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be set up: %s", strerror(-r)) : 0;
 }
 

@@ -4,6 +4,7 @@
 /* One session's broker, as errandd speaks to it, however it came to run (broker-process.h). One whose unit brings it back is connected to again. */
 
 #include "errandd/broker-process.h"
+#include "errandd/budgets.h"
 #include "errandd/channel.h"
 #include "errandd/credentials.h"
 #include "errandd/grant-list.h"
@@ -44,6 +45,8 @@ typedef struct BrokerSetup {
         char *const *allow_internal;
         const uint16_t *ports;
         size_t n_ports;
+        bool enforce_server_name;
+        const SessionBudgets *budgets;
         int spool; /* append-only */
 } BrokerSetup;
 

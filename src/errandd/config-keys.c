@@ -36,12 +36,22 @@ static const char *check_any(const char *s) {
 
 const ConfigKey config_capability_keys[] = {
         {"method", CONFIG_TEXT, .offset = offsetof(Capability, method), .summary = "A method in upper case, or * for any",
-         .check = check_capability_method, .min = 1, .max = 32},
+         .check = capability_method_problem, .min = 1, .max = CAPABILITY_METHOD_MAX},
         {"path", CONFIG_TEXT, .offset = offsetof(Capability, path),
-         .summary = "What follows the provider's base URL; a * segment matches one segment, ** any number", .check = check_capability_path,
-         .min = 1, .max = 1024},
+         .summary = "What follows the provider's base URL; a * segment matches one segment, ** any number", .check = capability_path_problem,
+         .min = 1, .max = CAPABILITY_PATH_MAX},
 };
 const size_t n_config_capability_keys = ELEMENTSOF(config_capability_keys);
+
+#define BUDGET_KEYS(at, whose)                                                                                                              \
+        {"requests", CONFIG_COUNT, at(budgets.requests), .summary = "Provider calls of " whose "; 0 = no budget", .fallback = "0",          \
+         .max = COUNT_MAX},                                                                                                                 \
+        {"bytes", CONFIG_BYTES, at(budgets.bytes), .summary = "Bytes of the bodies of these calls, both ways; 0 = no budget",               \
+         .fallback = "0", .max = PIB},                                                                                                      \
+        {"tokens", CONFIG_COUNT, at(budgets.tokens), .summary = "Tokens that the answers to these calls name; 0 = no budget",               \
+         .fallback = "0", .max = COUNT_MAX}
+
+static const ConfigKey provider_budgets_keys[] = {BUDGET_KEYS(IN_PROVIDER, "a session to this provider")};
 
 const ConfigKey config_provider_keys[] = {
         {"kind", CONFIG_WORD, IN_PROVIDER(kind), .summary = "The API that the provider speaks", WORDS("anthropic", "openai"), .quiet = true},
@@ -54,12 +64,16 @@ const ConfigKey config_provider_keys[] = {
          .summary = "The variable that carries the key, or its stand-in; ID_API_KEY in upper case when left out",
          .check = check_credential_variable, .quiet = true},
         {"placement", CONFIG_WORD, IN_PROVIDER(placement), .summary = "The header in which the key travels; follows kind when left out",
-         WORDS("bearer", "x-api-key"), .quiet = true},
-        {"header", CONFIG_TEXT, IN_PROVIDER(header), .summary = "Another header in which the key travels", .check = check_header,
+         WORDS(PLACEMENT_WORDS), .quiet = true},
+        {"header", CONFIG_TEXT, IN_PROVIDER(header), .summary = "Another header in which the key travels", .check = placement_header_problem,
          .quiet = true},
+        {"user", CONFIG_TEXT, IN_PROVIDER(user), .summary = "The name beside a key of placement basic; " PLACEMENT_USER_DEFAULT " when left out",
+         .check = placement_user_problem, .quiet = true},
         {"capabilities", CONFIG_CAPABILITIES, .offset = 0, .summary = "The calls that the key may make: a list, or * for every call"},
         {"strictCapabilities", CONFIG_BOOL, IN_PROVIDER(strict_capabilities), .summary = "Refuse calls that capabilities does not name",
          .fallback = "false"},
+        {"budgets", CONFIG_OBJECT, .offset = NO_OFFSET, .summary = "How much in all for one session's calls to this provider",
+         CHILDREN(provider_budgets_keys)},
         {"broker", CONFIG_BOOL, IN_PROVIDER(broker), .summary = "Keep the real key in the session's broker", .fallback = "true"},
         {"extension", CONFIG_TEXT, IN_PROVIDER(extension), .summary = "The agent's extension that registers the provider", .check = check_line,
          .quiet = true},
@@ -186,13 +200,7 @@ static const ConfigKey timeouts_keys[] = {
          .min = 100, .max = HOUR_MSEC},
 };
 
-static const ConfigKey budgets_keys[] = {
-        {"requests", CONFIG_COUNT, AT(budgets.requests), .summary = "Provider calls of a session; 0 = no budget", .fallback = "0",
-         .max = COUNT_MAX},
-        {"bytes", CONFIG_BYTES, AT(budgets.bytes), .summary = "Bytes of a session's provider calls, both ways; 0 = no budget",
-         .fallback = "0", .max = PIB},
-        {"tokens", CONFIG_COUNT, AT(budgets.tokens), .summary = "Tokens of a session; 0 = no budget", .fallback = "0", .max = COUNT_MAX},
-};
+static const ConfigKey budgets_keys[] = {BUDGET_KEYS(AT, "a session")};
 
 const ConfigKey config_keys[] = {
         {"$schema", CONFIG_TEXT, .offset = NO_OFFSET, .summary = "For editors; not read", .check = check_any, .max = 1024, .quiet = true},

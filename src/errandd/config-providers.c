@@ -10,11 +10,8 @@ void config_provider_done(ConfigProvider *p) {
         secret_source_done(&p->credential);
         free(p->credential_name);
         free(p->header);
-        for (size_t i = 0; i < p->n_capabilities; i++) {
-                free(p->capabilities[i].method);
-                free(p->capabilities[i].path);
-        }
-        free(p->capabilities);
+        free(p->user);
+        capabilities_free(p->capabilities, p->n_capabilities);
         free(p->extension);
         strv_free(p->tools);
         strv_free(p->models);
@@ -23,6 +20,12 @@ void config_provider_done(ConfigProvider *p) {
 
 bool config_provider_brokered(const ConfigProvider *p) {
         return p->broker && !p->extension;
+}
+
+const char *config_provider_url(const ConfigProvider *p) {
+        if (p->base_url)
+                return p->base_url;
+        return streq(p->id, "anthropic") ? "https://api.anthropic.com" : streq(p->id, "openai") ? "https://api.openai.com/v1" : NULL;
 }
 
 static char *lower(const char *s) {
@@ -97,9 +100,9 @@ void config_read_capabilities(ConfigReader *r, JsonNode *node, ConfigProvider *p
         guint n = json_array_get_length(array);
         if (n == 0)
                 config_problem(r, "is an empty list, which would allow no call; leave it out, or write \"*\" for every call");
-        if (n > CONFIG_CAPABILITIES_MAX)
-                config_problem(r, "has more than %u entries", CONFIG_CAPABILITIES_MAX);
-        if (n == 0 || n > CONFIG_CAPABILITIES_MAX)
+        if (n > CAPABILITIES_MAX)
+                config_problem(r, "has more than %u entries", CAPABILITIES_MAX);
+        if (n == 0 || n > CAPABILITIES_MAX)
                 return;
         provider->capabilities = calloc(n, sizeof(Capability));
         if (!provider->capabilities) {
@@ -137,11 +140,14 @@ static void check_keys_together(ConfigReader *r, JsonNode *node, ConfigProvider 
                 config_problem(r, "strictCapabilities is true without a list of capabilities to hold calls to");
         if (p->header && given(node, "placement"))
                 config_problem(r, "header and placement both say where the key travels; give one");
-        if (p->tools && p->placement == PROVIDER_X_API_KEY)
+        if (p->user && p->placement != PLACEMENT_BASIC)
+                config_problem(r, "user is the name beside the key of \"placement\": \"basic\", and of no other");
+        if (p->tools && p->placement == PLACEMENT_X_API_KEY)
                 config_problem(r, "its tools send the key as a bearer token, so it cannot travel in x-api-key%s",
                                given(node, "placement") ? "" : ", which kind anthropic means; give \"placement\": \"bearer\"");
-        if (p->tools && p->header)
-                config_problem(r, "its tools send the key as a bearer token, so it cannot travel in another header");
+        if (p->tools && (p->placement == PLACEMENT_HEADER || p->placement == PLACEMENT_BASIC))
+                config_problem(r, "its tools send the key as a bearer token, so it cannot travel %s",
+                               p->placement == PLACEMENT_BASIC ? "as the password of Basic" : "in another header");
         if (!given(node, "credential") && config_provider_brokered(p))
                 config_problem(r, "has no credential for its broker to send; give one, or \"broker\": false");
 }
@@ -157,20 +163,24 @@ static void read_provider(ConfigReader *r, const char *id, JsonNode *node, Confi
                 return;
         }
         p->kind = PROVIDER_UNKNOWN;
-        p->placement = PROVIDER_EITHER;
+        p->placement = PLACEMENT_EITHER;
         config_set_defaults(r, config_provider_keys, n_config_provider_keys, p);
         config_read_object(r, config_provider_keys, n_config_provider_keys, node, p, unknown_in_provider);
         if (!JSON_NODE_HOLDS_OBJECT(node))
                 return;
 
-        if (p->placement == PROVIDER_EITHER && p->kind != PROVIDER_UNKNOWN && !p->header)
-                p->placement = p->kind == PROVIDER_ANTHROPIC ? PROVIDER_X_API_KEY : PROVIDER_BEARER;
+        if (p->header)
+                p->placement = PLACEMENT_HEADER;
+        else if (p->placement == PLACEMENT_EITHER && p->kind != PROVIDER_UNKNOWN)
+                p->placement = p->kind == PROVIDER_ANTHROPIC ? PLACEMENT_X_API_KEY : PLACEMENT_BEARER;
         if (!p->credential_name)
                 derive_credential_name(r, p);
         size_t size = p->base_url ? strlen(p->base_url) : 0;
         if (size > 0 && p->base_url[size - 1] == '/')
                 p->base_url[size - 1] = 0;
         check_keys_together(r, node, p);
+        if (p->placement == PLACEMENT_BASIC && !p->user && !(p->user = strdup(PLACEMENT_USER_DEFAULT)))
+                r->error = -ENOMEM;
 }
 
 /* Two providers under one variable: whichever came last would get the other's calls. */

@@ -111,7 +111,7 @@ static void write_capabilities(Schema *s) {
         open_block(s, NULL, '{');
         line(s, "\"type\": \"array\"");
         line(s, "\"minItems\": 1");
-        line(s, "\"maxItems\": %u", CONFIG_CAPABILITIES_MAX);
+        line(s, "\"maxItems\": %u", CAPABILITIES_MAX);
         open_block(s, "items", '{');
         line(s, "\"required\": [\"method\", \"path\"]");
         write_keys(s, config_capability_keys, n_config_capability_keys, true);

@@ -199,8 +199,11 @@ static char *checked_host(ConfigReader *r, const ConfigKey *key, const char *s) 
                 config_problem(r, "%s %s", value_shown(key, s), problem);
         else if (key->type == CONFIG_INTERNAL && !host_is_literal(host))
                 config_problem(r, "%s is not an IP address: what a name points at is not trusted", value_shown(key, s));
-        else
+        else {
+                if (host_text_covers_strangers(host))
+                        config_warning(r, "%s covers hosts of anybody who registers a name there", value_shown(key, s));
                 return copy(r, host);
+        }
         return NULL;
 }
 

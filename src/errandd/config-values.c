@@ -153,56 +153,6 @@ const char *check_base_url(const char *s) {
         return check_url_path(authority + strcspn(authority, "/"));
 }
 
-const char *check_header(const char *s) {
-        static const char *const refused[] = {"connection",
-                                              "content-length",
-                                              "content-type",
-                                              "expect",
-                                              "host",
-                                              "keep-alive",
-                                              "te",
-                                              "trailer",
-                                              "transfer-encoding",
-                                              "upgrade",
-                                              "proxy-authorization",
-                                              "accept-encoding"};
-
-        if (!consists_of(s, "!#$%&'*+-.^_`|~", 64))
-                return "is not the name of a header";
-        for (size_t i = 0; i < ELEMENTSOF(refused); i++)
-                if (ascii_case_equal(s, strlen(s), refused[i]))
-                        return "is a header with a meaning of its own";
-        return NULL;
-}
-
-const char *check_capability_method(const char *s) {
-        size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-");
-
-        if (streq(s, "*") || (n > 0 && n <= 32 && !s[n]))
-                return NULL;
-        return "is neither a method in upper case nor \"*\"";
-}
-
-/* A pattern that no forwarded path can match is a mistake: such paths are refused whatever the list says. */
-const char *check_capability_path(const char *s) {
-        if (s[0] != '/')
-                return "does not begin with '/'";
-        for (const char *p = s; *p; p++)
-                if ((unsigned char) *p <= 0x20 || (unsigned char) *p >= 0x7f || strchr("?#;\\", *p))
-                        return "holds a character that no matched path has (a path ends before its query)";
-        for (const char *p = s; *p;) {
-                size_t n = strcspn(++p, "/");
-                if (n == 0 && s[1])
-                        return "has an empty segment";
-                if ((n == 1 && p[0] == '.') || (n == 2 && startswith(p, "..")))
-                        return "has a . or .. segment";
-                if (memchr(p, '*', n) && !(p[0] == '*' && (n == 1 || (n == 2 && p[1] == '*'))))
-                        return "has a '*' beside other characters in one segment: it stands alone";
-                p += n;
-        }
-        return NULL;
-}
-
 const char *check_incus_name(const char *s) {
         return !consists_of(s, "-_./:", 255) || s[0] == '-' ? "is not a name that Incus takes" : NULL;
 }

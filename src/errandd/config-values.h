@@ -15,9 +15,6 @@ const char *check_session_variable(const char *s); /* and not one that every ses
 const char *check_credential_variable(const char *s); /* and not one of a proxy or the loader */
 const char *check_path_element(const char *s);    /* of PATH: no ':' */
 const char *check_base_url(const char *s);        /* http:// or https://, a host, no user, query or fragment */
-const char *check_header(const char *s);          /* RFC 9110 token, and not one that frames or routes a request */
-const char *check_capability_method(const char *s);
-const char *check_capability_path(const char *s);
 const char *check_incus_name(const char *s);      /* of a project, image alias or instance: no option, no path */
 const char *check_image(const char *s);           /* a container image's name: no option, no space */
 

@@ -159,6 +159,31 @@ static void warn_of_uncalled(ConfigReader *r, const Config *c) {
         }
 }
 
+static bool on_allowlist(const ConfigEgress *e, const char *host) {
+        for (char *const *pattern = e->allow; pattern && *pattern; pattern++)
+                if (host_text_covers(*pattern, host))
+                        return true;
+        return false;
+}
+
+/* One that is not brokered is a host as any other, and easily forgotten in the list. */
+static void warn_of_unlisted(ConfigReader *r, const Config *c) {
+        if (c->sandbox.egress.mode != EGRESS_PROXY || c->sandbox.network == NETWORK_NONE)
+                return;
+        for (size_t i = 0; i < c->agent.n_providers; i++) {
+                const ConfigProvider *p = &c->agent.providers[i];
+                char host[HOST_TEXT_MAX + 1];
+
+                if (config_provider_brokered(p) || !p->base_url || !base_url_host(p->base_url, host, sizeof(host)) || on_allowlist(&c->sandbox.egress, host))
+                        continue;
+                size_t mark = config_enter(r, "agent.providers");
+                size_t inner = config_enter(r, p->id);
+                config_warning(r, "is not brokered, so that its host is reached as any other, and sandbox.egress.allow does not name it");
+                config_leave(r, inner);
+                config_leave(r, mark);
+        }
+}
+
 static void check_together(ConfigReader *r, Config *c) {
         check_directories(r, c);
         check_policy_extra(r, c);
@@ -167,6 +192,7 @@ static void check_together(ConfigReader *r, Config *c) {
         check_agent(r, c);
         check_app(r, c);
         warn_of_uncalled(r, c);
+        warn_of_unlisted(r, c);
 }
 
 static Config *new_config(ConfigReader *r) {

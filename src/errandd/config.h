@@ -107,9 +107,7 @@ typedef struct Config {
         struct {
                 usec_t idle, startup, question, abort; /* idle 0 = never */
         } timeouts;
-        struct {
-                uint64_t requests, bytes, tokens; /* 0 = no budget */
-        } budgets;
+        ConfigBudgets budgets; /* of one session, over all its providers */
         char **warnings; /* sentences of the same form as problems: what will not work, without being a reason to refuse */
 } Config;
 

@@ -12,6 +12,9 @@ static void provider_done(SessionProvider *p) {
         free(p->credential_name);
         free(p->base_url);
         free(p->ca_file);
+        free(p->header);
+        free(p->user);
+        capabilities_free(p->capabilities, p->n_capabilities);
         secret_free(p->key);
         secret_free(p->stand_in);
 }
@@ -28,16 +31,6 @@ Credentials *credentials_free(Credentials *c) {
         return mfree(c);
 }
 
-/* Where a provider without a base URL answers; NULL when it is not known. */
-static const char *provider_default_url(const char *id) {
-        return streq(id, "anthropic") ? "https://api.anthropic.com" : streq(id, "openai") ? "https://api.openai.com/v1" : NULL;
-}
-
-const char *provider_placement(const SessionProvider *p) {
-        bool header = p->placement == PROVIDER_X_API_KEY || (p->placement == PROVIDER_EITHER && streq(p->id, "anthropic"));
-        return header ? "x-api-key" : "bearer";
-}
-
 static int resolve(const SecretSource *source, const char *what, Secret **ret, Fault *f) {
         _cleanup_free_ char *problem = NULL;
 
@@ -45,6 +38,34 @@ static int resolve(const SecretSource *source, const char *what, Secret **ret, F
         if (r >= 0 || r == -ENOENT)
                 return r;
         return fault_set(f, ERROR_SETUP, "%s: %s", what, problem ?: strerror(-r));
+}
+
+/* NULL stays NULL. */
+static int copy(const char *from, char **ret) {
+        *ret = from ? strdup(from) : NULL;
+        return from && !*ret ? -ENOMEM : 0;
+}
+
+/* What its calls may be: read when a session starts, and kept however the configuration changes (S115). */
+static int copy_rules(SessionProvider *p, const ConfigProvider *from) {
+        p->every_call = from->every_call;
+        p->strict_capabilities = from->strict_capabilities;
+        p->budgets = from->budgets;
+        int r = copy(from->header, &p->header);
+        if (r >= 0)
+                r = copy(from->user, &p->user);
+        if (r < 0 || from->n_capabilities == 0)
+                return r;
+        p->capabilities = calloc(from->n_capabilities, sizeof(Capability));
+        if (!p->capabilities)
+                return -ENOMEM;
+        p->n_capabilities = from->n_capabilities;
+        for (size_t i = 0; i < p->n_capabilities && r >= 0; i++) {
+                r = copy(from->capabilities[i].method, &p->capabilities[i].method);
+                if (r >= 0)
+                        r = copy(from->capabilities[i].path, &p->capabilities[i].path);
+        }
+        return r;
 }
 
 static int add_provider(Credentials *c, const ConfigProvider *from, Fault *f) {
@@ -60,15 +81,12 @@ static int add_provider(Credentials *c, const ConfigProvider *from, Fault *f) {
         c->n_providers++;
         if (r < 0)
                 return r;
-        const char *url = from->base_url ?: provider_default_url(from->id);
+        const char *url = config_provider_url(from);
         if (p->brokered && !url)
                 return fault_set(f, ERROR_CONFIGURATION, "agent.providers.%s has no baseUrl, and none is known for it; give one, or \"broker\": false",
                                  from->id);
-        p->id = strdup(from->id);
-        p->credential_name = from->credential_name ? strdup(from->credential_name) : NULL;
-        p->base_url = url ? strdup(url) : NULL;
-        p->ca_file = from->ca_file ? strdup(from->ca_file) : NULL;
-        if (!p->id || (from->credential_name && !p->credential_name) || (url && !p->base_url) || (from->ca_file && !p->ca_file))
+        if (copy(from->id, &p->id) < 0 || copy(from->credential_name, &p->credential_name) < 0 || copy(url, &p->base_url) < 0 ||
+            copy(from->ca_file, &p->ca_file) < 0 || copy_rules(p, from) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
         if (!p->brokered)
                 return 0;

@@ -9,7 +9,12 @@
 
 typedef struct SessionProvider {
         char *id, *credential_name, *base_url, *ca_file;
-        int kind, placement; /* ProviderKind, ProviderPlacement */
+        int kind, placement; /* ProviderKind, Placement */
+        char *header, *user; /* of PLACEMENT_HEADER and PLACEMENT_BASIC */
+        Capability *capabilities;
+        size_t n_capabilities;
+        bool every_call, strict_capabilities;
+        ConfigBudgets budgets;
         bool brokered;
         Secret *key;      /* real */
         Secret *stand_in; /* brokered only */
@@ -28,9 +33,6 @@ typedef struct Credentials {
 int credentials_new(const Config *c, bool brokered, Credentials **ret, Fault *f);
 Credentials *credentials_free(Credentials *c);
 DEFINE_CLEANUP(Credentials *, credentials_free);
-
-/* The header that its key travels in, for a broker: "bearer" or "x-api-key". */
-const char *provider_placement(const SessionProvider *p);
 
 /* The sealed memfd that a broker's setup carries: {"credential":…,"providers":{ID:{"key":…,"standIn":…}}}. */
 int credentials_format_keys(const Credentials *c, int *ret_fd);

@@ -50,6 +50,8 @@ static int normalize_name(const char *s, size_t size, char *ret, bool *ret_addre
         if (size > NAME_MAX_BYTES)
                 return refuse(ret_problem, "is longer than 253 bytes");
         for (size_t i = 0; i < size; i++) {
+                if ((unsigned char) s[i] >= 0x80)
+                        return refuse(ret_problem, "is not ASCII; write the name in its xn-- form");
                 if (!ascii_alpha(s[i]) && !ascii_digit(s[i]) && !strchr("-_.", s[i]))
                         return refuse(ret_problem,
                                       "is not a host name alone (letters, digits, '-', '_' and '.'; no scheme, port or path)");
@@ -114,6 +116,27 @@ int host_text_normalize(const char *s, HostTextFlags flags, char ret[static HOST
                 return r;
         strcpy(ret, text);
         return 0;
+}
+
+bool host_text_covers_strangers(const char *pattern) {
+        static const char *const second_levels[] = {"ac", "co", "com", "edu", "gen", "go", "gob", "gov", "gv", "id", "ltd", "me", "mil", "ne", "net", "nom",
+                                                    "or", "org", "plc", "sch", "web"};
+        static const char *const hosting[] = {
+                "amazonaws.com", "appspot.com", "azureedge.net", "azurewebsites.net", "blogspot.com", "cloudapp.net", "cloudfront.net", "fastly.net", "firebaseapp.com",
+                "fly.dev", "github.io", "githubusercontent.com", "gitlab.io", "herokuapp.com", "netlify.app", "ngrok.io", "onrender.com", "pages.dev", "r2.dev",
+                "run.app", "s3.amazonaws.com", "storage.googleapis.com", "trycloudflare.com", "vercel.app", "web.app", "windows.net", "workers.dev",
+        };
+        const char *name = startswith(pattern, "*."), *dot;
+
+        if (!name || !(dot = strchr(name, '.')))
+                return false;
+        for (size_t i = 0; i < ELEMENTSOF(hosting); i++)
+                if (streq(name, hosting[i]))
+                        return true;
+        for (size_t i = 0; i < ELEMENTSOF(second_levels); i++)
+                if (strlen(dot + 1) == 2 && strlen(second_levels[i]) == (size_t) (dot - name) && startswith(name, second_levels[i]))
+                        return true;
+        return false;
 }
 
 bool host_text_covers(const char *pattern, const char *host) {

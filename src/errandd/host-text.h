@@ -17,5 +17,9 @@ typedef enum HostTextFlags {
  * static phrase ("has an empty label") for everything else: a port, a path, a scheme, non-ASCII, numbers that only look like an address. */
 int host_text_normalize(const char *s, HostTextFlags flags, char ret[static HOST_TEXT_MAX + 1], const char **ret_problem);
 
+/* A normalized "*.name" where anybody can register names beneath: "*.co.uk", "*.github.io". From a short list of the usual ones and a rule for
+ * countries' second levels, so that it warns of the mistake and promises nothing. */
+bool host_text_covers_strangers(const char *pattern);
+
 /* Both normalized: the pattern names that host, or covers that pattern. */
 bool host_text_covers(const char *pattern, const char *host);

@@ -55,7 +55,7 @@ static int get_receipt(JsonObject *o, StoredReceipt *r) {
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
                 if (json_get_u64(o, numbers[i].name, NUMBER_MAX, numbers[i].field) < 0)
                         return -EBADMSG;
-        if (json_get_u64(o, "unrecorded", NUMBER_MAX, &r->unrecorded) == -EINVAL)
+        if (json_get_u64(o, "tokens", NUMBER_MAX, &r->tokens) == -EINVAL || json_get_u64(o, "unrecorded", NUMBER_MAX, &r->unrecorded) == -EINVAL)
                 return -EBADMSG;
         if (json_get_string(o, "outcome", &outcome) < 0)
                 return -EBADMSG;

@@ -9,6 +9,7 @@
 #include "errandd/mode.h"
 #include "errandd/paths.h"
 #include "errandd/ports.h"
+#include "errandd/provider-lookup.h"
 #include "errandd/report.h"
 
 #define LAUNCHERS_MAX 16U /* accounts that payloads have; one but for root */
@@ -34,6 +35,8 @@ struct Manager {
         bool scopes;        /* the launcher can make them */
         char **controllers; /* and limit these in them */
         char *probe_problem;
+        ProviderLookup *lookup;
+        char **lookup_warnings; /* what the last one found */
         Report report;
         Observer observer;
         sd_event_source *tick, *defer;

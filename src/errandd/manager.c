@@ -290,6 +290,7 @@ static int make_report(Manager *m) {
         int r = report_build(&(ReportInput){
                 .config = m->config,
                 .probe_problem = m->probe_problem,
+                .warnings = m->lookup_warnings,
                 .gaps = m->probed_gaps,
                 .scopes = m->scopes,
                 .controllers = m->controllers,
@@ -302,6 +303,27 @@ static int make_report(Manager *m) {
         report_done(&m->report);
         m->report = report;
         return 0;
+}
+
+static void on_looked_up(char **warnings, void *userdata) {
+        Manager *m = userdata;
+
+        m->lookup = provider_lookup_free(m->lookup);
+        strv_free(m->lookup_warnings);
+        m->lookup_warnings = warnings;
+        if (make_report(m) < 0)
+                log_error("out of memory for the report; it stays as it was");
+}
+
+static void look_up_providers(Manager *m) {
+        m->lookup = provider_lookup_free(m->lookup);
+        if (m->lookup_warnings) { /* of what was configured before */
+                m->lookup_warnings = strv_free(m->lookup_warnings);
+                (void) make_report(m);
+        }
+        int r = provider_lookup_start(m->event, m->config, on_looked_up, m, &m->lookup);
+        if (r < 0)
+                log_warning_errno(r, "nobody can look whether the providers resolve, ignoring: %m");
 }
 
 int manager_reload(Manager *m, Fault *f) {
@@ -320,6 +342,7 @@ int manager_reload(Manager *m, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
+        look_up_providers(m);
         return 0;
 }
 
@@ -424,6 +447,8 @@ int manager_new(sd_event *event, const Paths *paths, Units *units, Config *confi
                 m->config = NULL; /* the caller's still */
                 return r;
         }
+        look_up_providers(m);
+        look_up_providers(m);
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -465,6 +490,8 @@ Manager *manager_free(Manager *m) {
                 launch_client_free(m->launchers[i]);
         sd_event_source_disable_unref(m->defer);
         sd_event_source_disable_unref(m->tick);
+        provider_lookup_free(m->lookup);
+        strv_free(m->lookup_warnings);
         report_done(&m->report);
         strv_free(m->probed_gaps);
         strv_free(m->controllers);

@@ -10,6 +10,10 @@
 static const char *const floor_execute[] = {"/bin", "/lib", "/lib64", "/sbin", "/usr"};
 static const char *const floor_read[] = {"/etc", "/proc", "/sys"};
 
+/* What is here belongs to root, whom a session's user namespace has no name for, and ssh ends over a file in it that belongs to a stranger:
+ * Debian 13 has one. Without them it goes on. */
+static const char ssh_snippets[] = "/etc/ssh/ssh_config.d";
+
 typedef struct Writer {
         FILE *file;
         const char *bad; /* the first path that cannot be written */
@@ -62,6 +66,17 @@ static void put_list(Writer *w, const char *key, const char *const *floor, size_
         fputs("]\n", w->file);
 }
 
+/* What a person grants there is that person's decision; and to grant and to deny one path is an error. */
+static bool is_granted(const ConfigSandbox *s, const char *path) {
+        char *const *const lists[] = {s->policy_extra.read, s->policy_extra.write, s->policy_extra.execute};
+
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                for (char *const *p = lists[i]; p && *p; p++)
+                        if (path_beneath(*p, path))
+                                return true;
+        return false;
+}
+
 bool policy_floor_executes(const char *path) {
         for (size_t i = 0; i < ELEMENTSOF(floor_execute); i++)
                 if (path_beneath(path, floor_execute[i]))
@@ -78,6 +93,8 @@ static void put_policy(Writer *w, const PolicyInput *in) {
         put_list(w, "write", NULL, 0, in->project, NULL, s->policy_extra.write);
         put_list(w, "execute", floor_execute, ELEMENTSOF(floor_execute), in->project,
                  in->connect && !policy_floor_executes(in->connect) ? in->connect : NULL, s->policy_extra.execute);
+        if (access(ssh_snippets, F_OK) >= 0 && !is_granted(s, ssh_snippets))
+                fprintf(w->file, "deny = [\"%s\"]\n", ssh_snippets);
         /* The broker's listener is not egress: it lies inside. */
         fputs("\n[network]\nreset = true\negress = \"deny\"\n\n[env]\npass = []\n\n[resources]\n", w->file);
         fprintf(w->file, "tmp_size = \"%llu\"\nshm_size = \"%llu\"\n", (unsigned long long) s->tmp_size, (unsigned long long) s->shm_size);

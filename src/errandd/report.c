@@ -177,6 +177,18 @@ static int add_missing_limits(const ReportInput *in, Report *r) {
         return at == 0 ? 0 : add_gap(r, "per-session %s limits are not applied: this host delegates no cgroup controller for them", text);
 }
 
+/* Nothing stands between a session and these. */
+static int add_real_keys(char ***lines, const ConfigAgent *agent) {
+        _cleanup_strv_free_ char **ids = NULL;
+
+        for (size_t i = 0; i < agent->n_providers; i++) {
+                const ConfigProvider *p = &agent->providers[i];
+                if (!config_provider_brokered(p) && p->credential.kind != SECRET_SOURCE_NONE && strv_extend(&ids, p->id) < 0)
+                        return -ENOMEM;
+        }
+        return add_list(lines, "sessions HOLD the real keys of providers that are not brokered", ids, false);
+}
+
 static int add_statements(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
         char size[32];
@@ -192,6 +204,8 @@ static int add_statements(const ReportInput *in, Report *r) {
                 q = add_limits(in, r);
         if (q >= 0)
                 q = add_network(&r->lines, s);
+        if (q >= 0 && s->network != NETWORK_NONE)
+                q = add_real_keys(&r->lines, &in->config->agent);
         if (q >= 0)
                 q = add_list(&r->lines, "sessions may read beyond their projects", s->policy_extra.read, false);
         if (q >= 0)
@@ -204,27 +218,14 @@ static int add_statements(const ReportInput *in, Report *r) {
                 q = add_list(&r->lines, "sessions have the variables", s->env, true);
         if (q >= 0)
                 q = add_list(&r->lines, "warnings", in->config->warnings, false);
+        for (char *const *w = in->warnings; w && *w && q >= 0; w++)
+                q = add(&r->lines, "warning: %s", *w);
         return q;
 }
 
 /* What the configuration asks for and this version does not do: to accept it in silence would claim a tighter boundary. */
 static int add_unsupported(const Config *c, Report *r) {
-        int q = 0;
-
-        for (size_t i = 0; i < c->agent.n_providers && q >= 0; i++) {
-                const ConfigProvider *p = &c->agent.providers[i];
-                if (config_provider_brokered(p) && p->strict_capabilities)
-                        q = add_gap(r, "capabilities of provider %s are not enforced: this broker forwards every call", p->id);
-                if (q >= 0 && config_provider_brokered(p) && p->header)
-                        q = add_gap(r, "the key of provider %s does not travel in %s: this broker knows Authorization and x-api-key", p->id, p->header);
-        }
-        if (q >= 0 && c->sandbox.egress.server_name == SERVER_NAME_ENFORCE)
-                q = add_gap(r, "TLS server names are not compared with the host of their tunnel");
-        if (q >= 0 && (c->budgets.requests > 0 || c->budgets.bytes > 0 || c->budgets.tokens > 0))
-                q = add_gap(r, "budgets are not applied: this version counts no calls");
-        if (q >= 0 && c->github.app.given)
-                q = add_gap(r, "sessions get no GitHub token: this version mints none for an App");
-        return q;
+        return c->github.app.given ? add_gap(r, "sessions get no GitHub token: this version mints none for an App") : 0;
 }
 
 static int find_gaps(const ReportInput *in, Report *r) {

@@ -9,6 +9,7 @@ typedef struct ReportInput {
         const Config *config;
 
         const char *probe_problem; /* why it could not be; NULL: it could */
+        char *const *warnings;   /* beside the configuration's own */
         char *const *gaps;       /* bailey's names of what it cannot enforce */
         bool scopes;             /* they can be made here */
         char *const *controllers; /* and limit what these stand for: "memory", "pids", "cpu" */

@@ -4,6 +4,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/egress-notice.h"
 #include "errandd/session-run.h"
 
 /* A session's broker: started and set up, or found again, and listened to. */
@@ -20,10 +21,13 @@ static void count_refused(Run *run, uint64_t fresh) {
 static void on_refused(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata) {
         Session *s = ((Run *) userdata)->session;
         const Observer *o = &s->manager->observer;
+        _cleanup_free_ char *text = egress_notice(host);
 
         count_refused(userdata, fresh);
         if (o->session_refused)
                 o->session_refused(s, host, port, count, o->userdata);
+        if (text)
+                session_notice(s, "egress", "%s", text);
 }
 
 static void on_denied_summary(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata) {
@@ -101,9 +105,28 @@ static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
         fault_done(&f);
 }
 
+/* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
+static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
+        const Config *c = s->manager->config;
+
+        ret->limits = c->budgets;
+        if (!config_has_budgets(&c->budgets, c->agent.providers, c->agent.n_providers))
+                return 0;
+        int r = session_ingest(s, false);
+        if (r >= 0)
+                r = session_budgets_read(s->manager->store, s->record->id, ret);
+        return r < 0 ? fault_set(f, ERROR_STORAGE, "what session %s has spent of its budgets cannot be read from receipts.db: %s", s->record->id,
+                                 store_error_text(s->manager->store) ?: strerror(-r)) : 0;
+}
+
 static int set_up(Run *run, Fault *f) {
         Session *s = run->session;
         const ConfigSandbox *c = &s->manager->config->sandbox;
+        _cleanup_budgets_ SessionBudgets budgets = {};
+
+        int r = read_budgets(s, &budgets, f);
+        if (r < 0)
+                return r;
 
         _cleanup_close_ int spool = record_open_spool(s->dir);
         if (spool < 0)
@@ -116,6 +139,8 @@ static int set_up(Run *run, Fault *f) {
                 .allow_internal = c->egress.internal_list,
                 .ports = c->ports,
                 .n_ports = c->n_ports,
+                .enforce_server_name = c->egress.server_name == SERVER_NAME_ENFORCE,
+                .budgets = &budgets,
                 .spool = spool,
         }, on_setup, run, f);
 }

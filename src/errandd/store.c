@@ -10,7 +10,7 @@
 #include "errandd/store.h"
 
 #define DATABASE_NAME "receipts.db"
-#define SCHEMA_VERSION 1
+#define SCHEMA_VERSION 2
 
 typedef enum Statement {
         STATEMENT_BEGIN,
@@ -20,6 +20,7 @@ typedef enum Statement {
         STATEMENT_GET,
         STATEMENT_QUERY,
         STATEMENT_QUERY_SESSION,
+        STATEMENT_SUM,
         STATEMENT_GET_SPOOL,
         STATEMENT_SET_SPOOL,
         STATEMENT_COLLECT_RECEIPTS,
@@ -28,7 +29,7 @@ typedef enum Statement {
 } Statement;
 
 #define COLUMNS                                                                                                                    \
-        "number, ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded"
+        "number, ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded, tokens"
 #define FILTER                                                                                                                     \
         "number < ?2 AND (?3 IS NULL OR provider = ?3) AND (?4 IS NULL OR outcome = ?4) AND ended >= ?5 ORDER BY number DESC "     \
         "LIMIT ?6"
@@ -40,10 +41,13 @@ static const char *const statements[_STATEMENT_MAX] = {
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_ADD] =
                 "INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down,"
-                " outcome, unrecorded) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                " outcome, unrecorded, tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         [STATEMENT_GET] = "SELECT " COLUMNS " FROM receipts WHERE number = ?1",
         [STATEMENT_QUERY] = "SELECT " COLUMNS " FROM receipts WHERE ?1 IS NULL AND " FILTER,
         [STATEMENT_QUERY_SESSION] = "SELECT " COLUMNS " FROM receipts WHERE session = ?1 AND " FILTER,
+        /* What was refused before it went out has a 4xx, or 501 for an upgrade. */
+        [STATEMENT_SUM] = "SELECT provider, COUNT(*), SUM(up + down), SUM(tokens) FROM receipts WHERE session = ?1 AND outcome <> 'denied'"
+                          " AND (outcome <> 'refused' OR (status >= 500 AND status <> 501)) GROUP BY provider",
         [STATEMENT_GET_SPOOL] = "SELECT position, length, damaged, tampered FROM spools WHERE session = ?1",
         [STATEMENT_SET_SPOOL] =
                 "INSERT OR REPLACE INTO spools (session, position, length, damaged, tampered) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -57,12 +61,17 @@ static const char schema[] =
         "CREATE TABLE receipts (number INTEGER PRIMARY KEY AUTOINCREMENT, ended INTEGER NOT NULL, session TEXT NOT NULL,"
         " provider TEXT NOT NULL, credential TEXT NOT NULL, host TEXT NOT NULL, method TEXT NOT NULL, path TEXT NOT NULL,"
         " query INTEGER NOT NULL, status INTEGER NOT NULL, duration INTEGER NOT NULL, up INTEGER NOT NULL,"
-        " down INTEGER NOT NULL, outcome TEXT NOT NULL, unrecorded INTEGER NOT NULL) STRICT;"
+        " down INTEGER NOT NULL, outcome TEXT NOT NULL, unrecorded INTEGER NOT NULL, tokens INTEGER NOT NULL DEFAULT 0) STRICT;"
         "CREATE INDEX receipts_of_session ON receipts (session, number);"
         "CREATE TABLE spools (session TEXT PRIMARY KEY, position INTEGER NOT NULL, length INTEGER NOT NULL,"
         " damaged INTEGER NOT NULL, tampered INTEGER NOT NULL) STRICT, WITHOUT ROWID;"
-        "PRAGMA user_version = 1;"
+        "PRAGMA user_version = 2;"
         "COMMIT;";
+
+static const char upgrade_of_1[] = "BEGIN IMMEDIATE;"
+                                   "ALTER TABLE receipts ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;"
+                                   "PRAGMA user_version = 2;"
+                                   "COMMIT;";
 
 /* NORMAL: a power cut may take the last transactions, but never half of one, and their spools are still there to be read again. */
 static const char settings[] = "PRAGMA journal_mode = WAL;"
@@ -157,6 +166,12 @@ static int prepare_all(Store *s) {
         return 0;
 }
 
+static int upgrade(Store *s) {
+        int code = sqlite3_exec(s->db, upgrade_of_1, NULL, NULL, NULL);
+
+        return code == SQLITE_ERROR ? -EUCLEAN : map_error(s->db, code);
+}
+
 /* SQLite makes its journals with the mode of the database. */
 static int make_private_file(const char *path) {
         _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
@@ -190,6 +205,8 @@ static int open_at(const char *path, Store **ret) {
                 r = read_version(s, &version);
         if (r >= 0 && version == 0)
                 r = execute(s, schema);
+        if (r >= 0 && version == 1)
+                r = upgrade(s);
         if (r < 0)
                 return r;
         if (version > SCHEMA_VERSION)
@@ -302,6 +319,7 @@ int store_add(Store *s, const StoredReceipt *r) {
                 bind_number(statement, 8 + (int) i, numbers[i]);
         bind_text(statement, 13, receipt_outcome_to_string(r->outcome));
         bind_number(statement, 14, r->unrecorded);
+        bind_number(statement, 15, r->tokens);
         return run(s, STATEMENT_ADD);
 }
 
@@ -385,6 +403,7 @@ static int read_row(sqlite3_stmt *statement, StoredReceipt *ret) {
         for (size_t i = 0; i < ELEMENTSOF(numbers); i++)
                 *numbers[i] = (uint64_t) sqlite3_column_int64(statement, 8 + (int) i);
         r.unrecorded = (uint64_t) sqlite3_column_int64(statement, 14);
+        r.tokens = (uint64_t) sqlite3_column_int64(statement, 15);
         r.outcome = outcome ? receipt_outcome_from_string(outcome) : _RECEIPT_OUTCOME_INVALID;
         if (!whole || r.outcome < 0) {
                 stored_receipt_done(&r);
@@ -436,5 +455,48 @@ int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret) {
         if (list.n_receipts == 0)
                 list.receipts = mfree(list.receipts);
         *ret = list;
+        return 0;
+}
+
+void stored_spending_free(StoredSpending *list, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(list[i].provider);
+        free(list);
+}
+
+static int add_spending(sqlite3_stmt *statement, StoredSpending **list, size_t *n) {
+        const char *provider = (const char *) sqlite3_column_text(statement, 0);
+        StoredSpending *longer = reallocarray(*list, *n + 1, sizeof(StoredSpending));
+
+        if (!longer)
+                return -ENOMEM;
+        *list = longer;
+        longer[*n] = (StoredSpending){
+                .provider = provider ? strdup(provider) : NULL,
+                .requests = (uint64_t) sqlite3_column_int64(statement, 1),
+                .bytes = (uint64_t) sqlite3_column_int64(statement, 2),
+                .tokens = (uint64_t) sqlite3_column_int64(statement, 3),
+        };
+        return longer[(*n)++].provider ? 0 : -ENOMEM;
+}
+
+int store_sum_spending(Store *s, const char *session, StoredSpending **ret, size_t *ret_n) {
+        StoredSpending *list = NULL;
+        size_t n = 0;
+        int r;
+
+        bind_text(s->statements[STATEMENT_SUM], 1, session);
+        while ((r = step(s, STATEMENT_SUM)) > 0) {
+                r = add_spending(s->statements[STATEMENT_SUM], &list, &n);
+                if (r < 0)
+                        break;
+        }
+        done(s, STATEMENT_SUM);
+        if (r < 0) {
+                stored_spending_free(list, n);
+                return r;
+        }
+        *ret = list;
+        *ret_n = n;
         return 0;
 }

@@ -36,6 +36,7 @@ typedef struct StoredReceipt {
         uint64_t up, down;
         ReceiptOutcome outcome;
         uint64_t unrecorded;
+        uint64_t tokens; /* counted where there is a budget of them; 0 = none */
 } StoredReceipt;
 
 void stored_receipt_done(StoredReceipt *r);
@@ -60,6 +61,17 @@ typedef struct ReceiptFilter {
 /* Newest first. */
 int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret);
 int store_get(Store *s, uint64_t number, StoredReceipt *ret); /* -ENOENT */
+
+/* What a session's calls to one provider have come to. */
+typedef struct StoredSpending {
+        char *provider;
+        uint64_t requests; /* calls that were passed on, whatever became of them */
+        uint64_t bytes, tokens;
+} StoredSpending;
+
+/* Of every provider that the session called; the list is for stored_spending_free(). */
+int store_sum_spending(Store *s, const char *session, StoredSpending **ret, size_t *ret_n);
+void stored_spending_free(StoredSpending *list, size_t n);
 
 /* How far a session's spool is in the database. */
 typedef struct SpoolPosition {

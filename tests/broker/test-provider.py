@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A provider route: the stand-in comes in, the key goes out, to the configured host alone."""
 
+import json
 import socket
 import struct
 
@@ -44,7 +45,7 @@ def swap(t):
         up.stop()
 
 
-@case("S089 C176: the stand-in is taken in the placed header only; 401 names the header; nothing is dialled")
+@case("S089 S090 S095 C176: the stand-in is taken in the placed header only; 401 names the header; nothing is dialled")
 def wrong_header(t):
     for placement, wrong, name in (("bearer", "x-api-key: {}\r\n", "Authorization"), ("x-api-key", "Authorization: Bearer {}\r\n", "x-api-key")):
         up, broker, p = begin(t, provider=Provider(placement=placement))
@@ -193,6 +194,43 @@ def redirects(t):
         answer = broker.call("p", "/raw/redirect")
         t.equal((answer.status, answer.get("Location"), answer.body), (status, "https://denied.example/?k=[redacted]", b"[redacted]"), "answer")
     t.check(other.untouched())
+
+
+@case("S088: a session that follows a redirect with its stand-in shows the other host a stand-in, and no key")
+def redirect_followed(t):
+    up, broker, p = begin(t, allow=["api.example.com", "denied.example"], ports=[443, 80])
+    other = Upstream(t, "9.9.9.10:80", certificate=None)
+    up.raw("redirect", b"HTTP/1.1 307 Moved\r\nLocation: http://denied.example/echo\r\nContent-Length: 0\r\n\r\n")
+    location = broker.call("p", "/raw/redirect").get("Location")
+    answer = broker.ask(f"GET {location} HTTP/1.1\r\nHost: denied.example\r\n{broker.auth}{p.header}\r\n")
+    t.equal(answer.status, 200, "status of an ordinary host")
+    t.lacks(other.received(1), p.key.encode(), "request to the other host")
+
+
+@case("S114: a _method in query and body is the provider's to read: it passes as it is")
+def method_field(t):
+    up, broker, p = begin(t)
+    t.equal(broker.call("p", "/echo?_method=DELETE", "POST", body=b"_method=DELETE").status, 200, "status")
+    seen = up.received(1)
+    t.check(seen.startswith(b"POST /v1/echo?_method=DELETE ") and seen.endswith(b"\r\n\r\n_method=DELETE"), lambda: f"the request was {seen!r}")
+
+
+@case("C186: a token that a provider hands out is no key of the broker's, and passes; a strict list that leaves the call out keeps it away")
+def handed_out(t):
+    for strict in (False, True):
+        up, broker, p = begin(t, provider=Provider(**({"capabilities": [{"method": "GET", "path": "/models"}], "strictCapabilities": True} if strict else {})))
+        up.raw("token", b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n{"access_token":"tok-NEVERSEEN"')
+        answer = broker.call("p", "/raw/token", "POST")
+        t.equal((answer.status, "tok-NEVERSEEN" in answer.text), (403, False) if strict else (200, True), "answer")
+        up.stop()
+
+
+@case("S233: a key that an answer quotes in another form, or in part, is not caught")
+def other_forms(t):
+    up, broker, p = begin(t, provider=Provider(key='sk-"quoted"/0123456789'))
+    body = json.dumps(p.key).replace("/", "\\/").encode() + b" " + p.key[:-1].encode()
+    up.raw("forms", b"HTTP/1.1 200 OK\r\nContent-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body)
+    t.equal(broker.call("p", "/raw/forms").body, body, "body")
 
 
 @case("S082: proxy variables in the broker's own environment play no part")

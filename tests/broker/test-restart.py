@@ -105,6 +105,40 @@ def meanwhile(t):
     t.equal(client.head().status, 200, "status")
 
 
+@case("S131 S046 restart: killed at any moment, what was answered is kept, and what is kept is what was asked for so far")
+def any_moment(t):
+    steps = [("grant", f"g{i}") for i in range(4)] + [("revoke", "g1"), ("grant", "g4"), ("revoke", "g0"), ("revoke", "g3"), ("grant", "g1"), ("close", None)]
+
+    def after(n):
+        """The grants once n steps are done; None when it is closed."""
+        there = set()
+        for kind, grant in steps[:n]:
+            if kind == "close":
+                return None
+            (there.add if kind == "grant" else there.discard)(grant)
+        return frozenset(there)
+
+    def found(broker):
+        reply = stats(broker)
+        if not reply["configured"]:
+            return None
+        # An id that is taken cannot be given again.
+        return frozenset(g for g in ("g0", "g1", "g2", "g3", "g4") if broker.grant("x.test", "always", g)["type"] == "error")
+
+    def check(answered):
+        broker = Unit(t)
+        broker.setup(allow=[])
+        for i, (kind, grant) in enumerate(steps):
+            members = {"grant": {"id": grant, "host": f"{grant}.test", "duration": "always"}, "revoke": {"id": grant}, "close": {}}[kind]
+            broker.control.send({"v": 1, "type": kind, "serial": 100 + i, **members})
+        for _ in range(answered):
+            t.equal(broker.control.receive()["type"], "ok", "reply")
+        broker.start_again()
+        t.contains([after(n) for n in range(answered, len(steps) + 1)], found(broker), f"what is there after {answered} answers")
+        broker.stop()
+    t.each(range(len(steps) + 1), check)
+
+
 @case("S131 S163 C163 restart: grants come back as they were: used ones stay used, revoked ones revoked, times run on")
 def grants(t):
     Upstream(t, "9.9.9.9:443", "9.9.9.10:443", certificate=None)
@@ -453,6 +487,24 @@ def adopted(t):
     t.equal(status(broker, "api.example.com:443"), 200, "status")
     t.equal(newer.request("close")["type"], "ok", "reply")
     newer.close()
+
+
+@case("budgets restart: what was spent before the broker was killed is spent afterwards")
+def budgets(t):
+    Upstream(t, "9.9.9.9:443")
+    broker = Unit(t)
+    broker.budgets = {"bytes": {"limit": 1000, "spent": 100}}
+    broker.start({"p": Provider(budgets={"requests": {"limit": 3}}), "q": Provider(name="OTHER_KEY")}, allow=["api.example.com"])
+    broker.wait_stored(*ALL, "ca-q", "listener")
+    t.equal([broker.call("p", "/length/10").status for _ in range(2)], [200, 200], "statuses")
+    broker.start_again()
+    t.equal([broker.call("p", "/length/10").status for _ in range(2)], [200, 403], "statuses afterwards")
+    t.equal(len(broker.call("q", "/length/900").body), 900, "bytes")
+    broker.wait_log("GET /length/900: 200, completed")  # the client may have had its last byte before
+    broker.start_again()
+    answer = broker.call("q", "/length/1")
+    t.equal(answer.status, 403, "status")
+    t.contains(answer.text, "1000 bytes", "body")
 
 
 if __name__ == "__main__":

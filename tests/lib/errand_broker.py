@@ -87,13 +87,14 @@ class Channel:
 
 
 class Provider:
-    def __init__(self, base_url="https://provider.example/v1", placement="bearer", key=None, ca="ca", name="PROVIDER_API_KEY"):
+    def __init__(self, base_url="https://provider.example/v1", placement="bearer", key=None, ca="ca", name="PROVIDER_API_KEY", **members):
         self.base_url = base_url
         self.placement = placement
         self.credential_name = name
         self.key = key or mint_key()
         self.stand_in = mint()
         self.ca = ca
+        self.members = members  # of the setup: header, user, capabilities, strictCapabilities, budgets
 
     @property
     def header(self):
@@ -101,7 +102,10 @@ class Provider:
         return self.header_with(self.stand_in)
 
     def header_with(self, value):
-        return f"Authorization: Bearer {value}\r\n" if self.placement == "bearer" else f"x-api-key: {value}\r\n"
+        if self.placement == "basic":
+            return f"Authorization: {basic('x', value)}\r\n"
+        name = {"x-api-key": "x-api-key", "header": self.members.get("header")}.get(self.placement)
+        return f"{name}: {value}\r\n" if name else f"Authorization: Bearer {value}\r\n"
 
 
 class Broker:
@@ -117,6 +121,7 @@ class Broker:
         self.token = secrets.token_hex(32)
         self.credential = mint()
         self.providers = {}
+        self.budgets = None  # of the setup
         self.log_lines = []
         self.log_changed = threading.Condition()
         self.namespace = None
@@ -202,7 +207,7 @@ class Broker:
         return self.control
 
     def setup_message(self, **egress):
-        """(message, fds) of a setup. egress: allow, allowInternal, ports; none of them = the member is left out."""
+        """(message, fds) of a setup. egress: allow, allowInternal, ports, serverName; none of them = the member is left out."""
         keys = {"credential": self.credential,
                 "providers": {i: {"key": p.key, "standIn": p.stand_in} for i, p in self.providers.items()}}
         spool = os.open(self.spool_path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -212,8 +217,10 @@ class Broker:
                 names.append(f"ca:{i}")
                 fds.append(os.open(errand_test.source("tests/peers/ca", p.ca + ".pem"), os.O_RDONLY | os.O_CLOEXEC))
         message = {"session": self.session, "token": self.token, "fds": names,
-                   "providers": {i: {"baseUrl": p.base_url, "placement": p.placement, "credentialName": p.credential_name}
+                   "providers": {i: {"baseUrl": p.base_url, "placement": p.placement, "credentialName": p.credential_name, **p.members}
                                  for i, p in self.providers.items()}}
+        if self.budgets:
+            message["budgets"] = self.budgets
         if egress:
             message["egress"] = egress
         return message, fds

@@ -115,7 +115,33 @@ def help_text(w):
     check(all(len(line) <= 120 for line in r.out.splitlines()), r.out)
 
 
+def guide(w):
+    """Every policy of the guide is one, its links lead somewhere, and each limit that was promised to be told is."""
+    body = text("docs", "BAILEY.md")
+    blocks = re.findall(r"^```toml\n(.*?)^```$", body, re.M | re.S)
+    check(len(blocks) == 2, blocks)
+    w.mkdir("config/bailey/profiles")
+    for block in blocks:
+        profile = "applies_to" in block
+        file = w.write("config/bailey/profiles/guide.toml" if profile else "W/guide.toml", block)
+        r = w.call("show", *(["--profile", "guide"] if profile else ["--config", file]), "/bin/true")
+        check(r.status == 0, (block, r))
+    keys = set(re.findall(r'\{"[a-z]*", "([a-z_]+)", read_', text("src", "bailey", "policy-file.c")))
+    check(keys - set(re.findall(r"^([a-z_]+) =", "\n".join(blocks), re.M)) <= {"device", "egress_allow"}, "keys")
+    for link in re.findall(r"\]\(([^)#]+)\)", body):
+        check(os.path.exists(os.path.join(TOP, "docs", link)), link)
+    for heading in ("Configuration", "The policy model", "Profiles", "Known limitations", "A confined shell", "Environment and storage",
+                    "Trusting a config"):
+        check(re.search(rf"^#+ {heading}$", body, re.M), heading)
+    limits = body.split("## Known limitations")[1]
+    for word in ("credential", "read_only", "CIDR", "UDP", "Side channels", "X11", "device", "trace", "kernel bug", "home directory"):
+        check(word in limits, word)
+    for name in json.loads(w.call("profile", "list", "--json").out):
+        check(f"| `{name['name']}` |" in body or name["path"], name)
+
+
 main([
+    ("Q030: the guide's policies work, and it names what is not promised", guide),
     ("bailey(1) has every verb and option, with its value, and no other", page),
     ("bash completes the verbs, options and gaps of the table, and no other", bash),
     ("bash completes a line, word by word", bash_words),

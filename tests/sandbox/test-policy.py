@@ -40,11 +40,19 @@ def protected_links(w):
     w.mkdir("W/tree")
     w.link("/nonexistent/target", "W/tree/.bashrc")
     w.link("../../elsewhere/rc", "W/tree/.zshrc")
-    r = w.run('[filesystem]\nwrite = ["tree"]\nread_only = ["tree/.bashrc", "tree/.zshrc"]\n',
-              TRY + "echo hi; try put tree/.bashrc; try put tree/.zshrc")
-    said(r, "hi", "no", "no")
+    w.write("elsewhere/profile", "profile\n")
+    w.link("chain", "W/tree/.profile")
+    w.link("../../elsewhere/profile", "W/tree/chain")
+    names = [".bashrc", ".zshrc", ".profile"]
+    r = w.run('[filesystem]\nwrite = ["tree"]\nread = ["../elsewhere"]\nread_only = ["tree/.bashrc", "tree/.zshrc"]\ndeny = ["tree/.profile"]\n'
+              .replace('"../', f'"{w.root}/'),
+              TRY + "echo hi; cd tree; " + "; ".join(f"try put {n}; try rm -f {n}; try mv {n} x; try ln -sfT /x {n}; try mv -T other {n}"
+                                                     for n in names)
+              + "; try rm -f chain; try mv chain x; cat .zshrc; readlink .zshrc; try cat .profile; try mv ../tree ../moved")
+    said(r, "hi", *["no"] * 15, "no", "no", "rc", "../../elsewhere/rc", "no", "no")
     check(w.read("elsewhere/rc") == "rc\n" and not os.path.exists("/nonexistent"), "the links' targets")
-    check("tree/.zshrc leads over the link" in r.err and "the link can be replaced" in r.err, r)
+    check([os.readlink(w.path(f"W/tree/{n}")) for n in [*names, "chain"]] ==
+          ["/nonexistent/target", "../../elsewhere/rc", "chain", "../../elsewhere/profile"], "the links")
 
 
 def hooks_link(w):
@@ -52,8 +60,10 @@ def hooks_link(w):
     w.mkdir("W/.git")
     w.link("../shared", "W/.git/hooks")
     r = w.run('[filesystem]\nwrite = ["."]\nread_only = [".git/hooks"]\n',
-              TRY + "try put .git/hooks/pre-commit; try put shared/pre-commit; try ls .git/hooks")
-    said(r, "no", "no", "yes")
+              TRY + "try put .git/hooks/pre-commit; try put shared/pre-commit; try ls .git/hooks; try rm .git/hooks; try mv .git/hooks x;"
+              "try mv .git x; try ln -sfT /x .git/hooks; try put .git/config")
+    said(r, "no", "no", "yes", "no", "no", "no", "no", "yes")
+    check(os.readlink(w.path("W/.git/hooks")) == "../shared" and os.listdir(w.path("W/shared")) == [], "the host's files")
 
 
 def no_debris(w):

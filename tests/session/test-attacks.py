@@ -100,7 +100,7 @@ def _(t):
 
     def check(row):
         project, extra, part = row
-        value = {"agent": {"providers": {"anthropic": {"baseUrl": "https://provider.example", "credential": {"file": key}}}},
+        value = {"agent": {"providers": {"anthropic": {"baseUrl": "https://192.0.2.1", "credential": {"file": key}}}},
                  "sandbox": {"policyExtra": extra}}
         with open(path := os.path.join(config, "errand.json"), "w", encoding="ascii") as f:
             json.dump(value, f)

@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Ordinary clients in a session, as their users start them: each finds its way through the broker by itself, and says why when it is refused."""
 
+import ctypes
 import http.server
 import os
+import pwd
 import subprocess
 import time
 
@@ -96,6 +98,38 @@ def git_https(t):
     refused(t, client.run("git", "ls-remote", "https://denied.example/repository.git"), 128, "403")
 
 
+LOCAL = """import http.server, socket, subprocess, sys, threading
+class Both(http.server.ThreadingHTTPServer):
+    address_family = socket.AF_INET6
+class Hello(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header('Content-Length', '6')
+        self.end_headers()
+        self.wfile.write(b'local\\n')
+    def log_message(self, *a):
+        pass
+server = Both(('::', 8443), Hello)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+for host in ('localhost', '127.0.0.1', '[::1]'):
+    url = 'http://%s:%d/' % (host, server.server_port)
+    get = 'import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())'
+    for command in (['curl', '-sS', '-g'], ['wget', '-q', '-O', '-'], ['/usr/bin/python3', '-c', get]):
+        done = subprocess.run([*command, url], capture_output=True, text=True)
+        print(command[0], host, done.stdout.strip() or done.stderr.splitlines()[-1])
+"""
+
+
+@case("C098: what listens in the session itself is reached without the proxy, in every spelling; the one client that cannot be told gets a 403")
+def local(t):
+    client = Client(t, ["*"], ports=(8443,))
+    said = client.good("/usr/bin/python3", "-c", LOCAL).splitlines()
+    t.equal(len(said), 9, f"answers in {said}")
+    # Python's urllib alone wants brackets in no_proxy, on which others choke.
+    unfit = "/usr/bin/python3 [::1] urllib.error.HTTPError: HTTP Error 403: not a public host"
+    t.each(said, lambda line: t.check(line.endswith(" local") or line == unfit, line))
+
+
 class SshClient(Client):
     """With a key of its own and the server's, which its owner has put into the project."""
 
@@ -149,6 +183,23 @@ def ssh_refused(t):
     refused(t, client.ssh("nowhere.test"), 255, "errand-connect: nowhere.test port 22: the name did not resolve")
 
 
+@case("C089: ssh of Debian 13 works, whose configuration has a file of root's that a session sees as a stranger's")
+def ssh_snippets(t):
+    libc = ctypes.CDLL(None, use_errno=True)
+    place = b"/etc/ssh/ssh_config.d"
+    # In this program's own mount namespace. As an ordinary account the file is the session's own, which ssh takes; as root the session must not
+    # be nobody's, whose number is that of all strangers.
+    if os.getuid() == 0 and "SUDO_UID" not in os.environ:
+        os.environ["SUDO_UID"] = str(pwd.getpwnam("daemon").pw_uid)
+        t.defer(os.environ.pop, "SUDO_UID")
+    t.equal(libc.mount(b"snippets", place, b"tmpfs", 0, None), 0, f"mount (errno {ctypes.get_errno()})")
+    t.defer(libc.umount, place)
+    with open("/etc/ssh/ssh_config.d/20-of-the-system.conf", "w", encoding="ascii") as f:
+        f.write("Host none.example\n    Port 1\n")
+    client = SshClient(t, ["git.example"])
+    t.equal(client.ssh("git.example", "echo", "there").stdout, "there\n", "output")
+
+
 @case("a server that is not known is not trusted for being allowed, and nothing of ssh's own goes through the proxy to this machine")
 def ssh_trust(t):
     client = SshClient(t, ["git.example"])
@@ -185,7 +236,7 @@ def connect(t):
     far.send(b" late \r\n")
     far.close()
     t.equal(process.stdout.read(), b"\x00\xff early late \r\n", "bytes down after it")
-    t.equal(process.wait(), 0, "exit status")
+    t.equal((process.wait(), process.stderr.read()), (0, b""), "exit status and what it says")
 
     def check(row):
         command, status, part = row

@@ -15,7 +15,7 @@ from errand_bus import BusError, Connection  # noqa: E402
 from errand_test import case, run  # noqa: E402
 
 MANAGER, SESSION, ROOT = "org.errand1.Manager", "org.errand1.Session", "/org/errand1"
-PROVIDERS = {"anthropic": {"baseUrl": "https://provider.example", "credential": "sk-real-0123456789abcdef"}}
+PROVIDERS = {"anthropic": {"baseUrl": "https://192.0.2.1", "credential": "sk-real-0123456789abcdef"}}
 PATIENCE = 30  # seconds: a bound for what hangs
 
 

@@ -179,7 +179,7 @@ static void lacks(const char *text, const char *part) {
 }
 
 static const char provider_config[] =
-        "{\"agent\":{\"providers\":{\"anthropic\":{\"baseUrl\":\"https://provider.example\",\"credential\":\"sk-real-0123456789abcdef\"}}},"
+        "{\"agent\":{\"providers\":{\"anthropic\":{\"baseUrl\":\"https://192.0.2.1\",\"credential\":\"sk-real-0123456789abcdef\"}}},"
         "\"sandbox\":{\"gracePeriodMs\":500,\"egress\":{\"allow\":[\"api.example.com\"]}}}";
 
 static void test_runs(void) {

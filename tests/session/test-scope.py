@@ -137,6 +137,7 @@ def _(t):
         "property CPUQuotaPerSecUSec=2000000", "property PIDFDs"}, "its properties")
     bailey = children(s.pid)[0]
     t.equal(manager.lines[-1], f"process {bailey}", "the process that was moved")
+    wait_for(lambda: children_named(s, "sleep"))
     t.equal(sorted(group.processes("errand-session-made.scope")), sorted(descendants(s.pid)), "what is in the scope: all but the shim")
     with open(f"/proc/{bailey}/environ", "rb") as f:
         t.contains(f.read().split(b"\0"), f"BAILEY_CGROUP_ROOT={group.path}/errand-session-made.scope".encode(), "bailey's environment")
@@ -455,5 +456,5 @@ if ROOT and len(sys.argv) > 1 and sys.argv[1] == "--inside":
 elif ROOT:
     # Nobody else sees these mounts; the groups that are made are this test's own, and go with it.
     os.execv(shutil.which("unshare"), ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-                                       f"mount -t cgroup2 cgroup2 {CGROUP} && exec /usr/bin/python3 \"$@\"", "sh", __file__, "--inside", *sys.argv[1:]])
+                                       f"{{ [ $(stat -fc %T {CGROUP}) = cgroup2fs ] || mount -t cgroup2 cgroup2 {CGROUP}; }} && exec /usr/bin/python3 \"$@\"", "sh", __file__, "--inside", *sys.argv[1:]])
 run()

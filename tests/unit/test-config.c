@@ -104,13 +104,13 @@ static void test_whole(void) {
         CHECK_STR(c->project_root, "/srv/a");
         CHECK_INT(strv_length(c->operators), 2);
         CHECK_INT(strv_length(c->agent.command), 3);
-        CHECK(p && p->kind == PROVIDER_ANTHROPIC && p->placement == PROVIDER_X_API_KEY && p->strict_capabilities && p->n_capabilities == 2);
+        CHECK(p && p->kind == PROVIDER_ANTHROPIC && p->placement == PLACEMENT_X_API_KEY && p->strict_capabilities && p->n_capabilities == 2);
         CHECK_STR(p->base_url, "https://api.example.com/v1");
         CHECK_STR(p->credential_name, "ANTHROPIC_API_KEY");
         CHECK(p->credential.kind == SECRET_SOURCE_FILE && streq(p->credential.name, "/etc/errand/key"));
         CHECK_STR(p->capabilities[1].path, "/v1/*/x/**");
         p = config_find_provider(c, "local-x");
-        CHECK(p && p->placement == PROVIDER_BEARER && p->every_call && streq(p->credential_name, "LOCAL_KEY") && config_provider_brokered(p));
+        CHECK(p && p->placement == PLACEMENT_BEARER && p->every_call && streq(p->credential_name, "LOCAL_KEY") && config_provider_brokered(p));
         CHECK(p->credential.kind == SECRET_SOURCE_INLINE && streq(secret_data(p->credential.value), "not-needed"));
         p = config_find_provider(c, "third");
         CHECK(p && !config_provider_brokered(p) && p->credential.kind == SECRET_SOURCE_NONE && streq(p->credential_name, "THIRD_API_KEY"));
@@ -299,23 +299,39 @@ static void test_capabilities(void) {
 static void test_placement(void) {
         static const struct {
                 const char *members;
-                ProviderPlacement placement;
+                Placement placement;
         } rows[] = {
-                {"", PROVIDER_EITHER},
-                {"\"kind\":\"anthropic\"", PROVIDER_X_API_KEY},
-                {"\"kind\":\"openai\"", PROVIDER_BEARER},
-                {"\"kind\":\"anthropic\",\"placement\":\"bearer\"", PROVIDER_BEARER},
-                {"\"kind\":\"anthropic\",\"placement\":\"bearer\",\"tools\":[\"image\"]", PROVIDER_BEARER},
-                {"\"tools\":[\"image\",\"speech\",\"music\"]", PROVIDER_EITHER},
+                {"", PLACEMENT_EITHER},
+                {"\"kind\":\"anthropic\"", PLACEMENT_X_API_KEY},
+                {"\"kind\":\"openai\"", PLACEMENT_BEARER},
+                {"\"kind\":\"anthropic\",\"placement\":\"bearer\"", PLACEMENT_BEARER},
+                {"\"kind\":\"anthropic\",\"placement\":\"bearer\",\"tools\":[\"image\"]", PLACEMENT_BEARER},
+                {"\"tools\":[\"image\",\"speech\",\"music\"]", PLACEMENT_EITHER},
+                {"\"kind\":\"anthropic\",\"header\":\"api-key\"", PLACEMENT_HEADER},
+                {"\"kind\":\"openai\",\"placement\":\"basic\"", PLACEMENT_BASIC},
         };
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_(config_freep) Config *c = load_provider(rows[i].members);
                 CHECK_INT(c->agent.providers[0].placement, rows[i].placement);
         }
-        refused_provider("\"placement\":\"query\"", ".placement: its value is not \"bearer\" or \"x-api-key\"");
+        refused_provider("\"placement\":\"query\"", ".placement: its value is not \"bearer\", \"x-api-key\" or \"basic\"");
         refused_provider("\"kind\":\"acme\"", ".kind: its value is not \"anthropic\" or \"openai\"");
         refused_provider("\"placement\":\"x-api-key\",\"tools\":[\"image\"]", ": its tools send the key as a bearer token");
         refused_provider("\"kind\":\"anthropic\",\"tools\":[\"music\"]", ": its tools send the key as a bearer token");
+        refused_provider("\"placement\":\"basic\",\"tools\":[\"image\"]", ": its tools send the key as a bearer token");
+        refused_provider("\"header\":\"api-key\",\"tools\":[\"image\"]", ": its tools send the key as a bearer token");
+        refused_provider("\"header\":\"api-key\",\"placement\":\"bearer\"", ": header and placement both say");
+        refused_provider("\"header\":\"Host\"", ".header: its value is a header with a meaning of its own");
+        refused_provider("\"user\":\"x\"", ": user is the name beside the key of \"placement\": \"basic\"");
+        refused_provider("\"placement\":\"basic\",\"user\":\"a:b\"", ".user: its value is not a user's name");
+        refused_provider("\"budgets\":{\"requests\":-1}", ".budgets.requests: ");
+        refused_provider("\"budgets\":{\"request\":1}", ".budgets.request: ");
+        _cleanup_(config_freep) Config *c = load_provider("\"placement\":\"basic\",\"budgets\":{\"requests\":3,\"bytes\":\"1m\",\"tokens\":9}");
+        CHECK_STR(c->agent.providers[0].user, PLACEMENT_USER_DEFAULT);
+        CHECK(c->agent.providers[0].budgets.requests == 3 && c->agent.providers[0].budgets.bytes == 1048576 && c->agent.providers[0].budgets.tokens == 9);
+        c = config_free(c);
+        c = load_provider("\"placement\":\"basic\",\"user\":\"oauth2\"");
+        CHECK_STR(c->agent.providers[0].user, "oauth2");
         refused_provider("\"tools\":[\"video\"]", ".tools[0]: \"video\" is not \"image\", \"speech\" or \"music\"");
 }
 
@@ -364,6 +380,23 @@ static void test_uncalled(void) {
                 _cleanup_(config_freep) Config *c = load(text);
                 if (strv_length(c->warnings) != rows[i].warned || (rows[i].warned && !startswith(c->warnings[0], "errand.json: agent.providers.p: will not be called: ")))
                         test_fail(__FILE__, __LINE__, "%s with %s: %s", rows[i].url, rows[i].internal, c->warnings ? c->warnings[0] : "no warning");
+        }
+}
+
+static void test_warned_hosts(void) {
+        static const struct {
+                const char *text, *warning;
+        } rows[] = {
+                {"{\"sandbox\":{\"egress\":{\"allow\":[\"*.co.uk\",\"*.example.com\"]}}}", "errand.json: sandbox.egress.allow[0]: \"*.co.uk\" covers hosts of anybody"},
+                {"{\"agent\":{\"providers\":{\"p\":{\"broker\":false,\"baseUrl\":\"https://api.example.com\"}}},\"sandbox\":{\"egress\":{\"allow\":[\"b.example\"]}}}",
+                 "errand.json: agent.providers.p: is not brokered"},
+                {"{\"agent\":{\"providers\":{\"p\":{\"broker\":false,\"baseUrl\":\"https://api.example.com\"}}},\"sandbox\":{\"egress\":{\"allow\":[\"*.example.com\"]}}}", NULL},
+                {"{\"agent\":{\"providers\":{\"p\":{\"extension\":\"x\",\"baseUrl\":\"https://api.example.com\"}}}}", NULL},
+        };
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(config_freep) Config *c = load(rows[i].text);
+                if (strv_length(c->warnings) != (rows[i].warning ? 1 : 0) || (rows[i].warning && !startswith(c->warnings[0], rows[i].warning)))
+                        test_fail(__FILE__, __LINE__, "%s: %s", rows[i].text, c->warnings ? c->warnings[0] : "no warning");
         }
 }
 
@@ -453,6 +486,7 @@ int main(void) {
         RUN(test_capabilities, "S100 S103 S104: capabilities");
         RUN(test_placement, "S089 S092 S093 S094: where the key travels");
         RUN(test_providers, "S203: providers, their variables and URLs");
+        RUN(test_warned_hosts, "C119 S026: hosts that are probably not what was meant");
         RUN(test_uncalled, "S083 S084 S085: a provider that will not be called is warned of, with the reason");
         RUN(test_secrets, "S224 S225: no sentence holds a secret, wherever it was pasted");
         RUN(test_embedded, "systemdCredential is refused in embedded mode");

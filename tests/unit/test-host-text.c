@@ -4,6 +4,7 @@
 
 #include "basic/text.h"
 #include "broker/hosts.h"
+#include "errandd/egress-notice.h"
 #include "errandd/host-text.h"
 #include "test.h"
 
@@ -65,9 +66,47 @@ static void test_lengths(void) {
                 }
 }
 
+static void test_strangers(void) {
+        static const char *const many[] = {"*.co.uk", "*.com.au", "*.gov.br", "*.github.io", "*.s3.amazonaws.com", "*.workers.dev"};
+        static const char *const fine[] = {"*", "co.uk", "*.example.com", "*.example.co.uk", "*.github.com", "*.me.example", "*.xco.uk", "*.company.uk", "*.a.github.io", "github.io"};
+
+        for (size_t i = 0; i < ELEMENTSOF(many); i++)
+                if (!host_text_covers_strangers(many[i]))
+                        test_fail(__FILE__, __LINE__, "%s is not warned about", many[i]);
+        for (size_t i = 0; i < ELEMENTSOF(fine); i++)
+                if (host_text_covers_strangers(fine[i]))
+                        test_fail(__FILE__, __LINE__, "%s is warned about", fine[i]);
+}
+
+static void test_unicode(void) {
+        static const char *const names[] = {"b\303\274cher.example", "*.b\303\274cher.example", "\357\274\221.1.1.1", "a\343\200\202b", "\342\204\252elvin.example"};
+        char text[HOST_TEXT_MAX + 1];
+        const char *problem;
+        HostPattern pattern;
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                CHECK_INT(host_text_normalize(names[i], HOST_TEXT_WILDCARD, text, &problem), -EBADMSG);
+                CHECK(strstr(problem, "xn-- form"));
+                CHECK_INT(host_pattern_parse(names[i], &pattern, &problem), -EBADMSG);
+                CHECK(strstr(problem, "xn-- form"));
+        }
+}
+
+static void test_notice(void) {
+        _cleanup_free_ char *text = egress_notice("api.example.com"), *six = egress_notice("2606:4700::1"), *none = egress_notice("*.com\n");
+
+        CHECK_STR(text, "this session tried to reach `api.example.com`, which is not on the egress allowlist or granted. `!grant api.example.com` lets its next "
+                        "connection through, and `!grant api.example.com 10m` or `!grant api.example.com always` lets it through for longer");
+        CHECK(strstr(six, "`!grant 2606:4700::1`"));
+        CHECK(!strstr(none, "!grant") && !strchr(none, '\n') && strstr(none, "*.com"));
+}
+
 int main(void) {
         RUN(test_patterns, "C165: errandd accepts and refuses the hosts that the broker does, and writes them alike");
         RUN(test_matching, "S133: a pattern covers in errandd what it matches in the broker");
+        RUN(test_strangers, "C119: wildcards above names that anybody can register");
+        RUN(test_unicode, "C126: a name in another script is refused with what to write instead");
+        RUN(test_notice, "S128 C166: what the thread is told, and a command for a single exact name only");
         RUN(test_lengths, "names of the greatest length");
         return TEST_END();
 }

@@ -251,6 +251,34 @@ static int full_disk(void) {
         return n_warnings == 0 ? 0 : 6;
 }
 
+/* The same; a file system that is read-only for a time. */
+static int read_only(void) {
+        char path[128], *problem = NULL;
+        IngestReport r;
+
+        if (enter_namespace() < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+                return 7;
+        (void) snprintf(path, sizeof(path), "%s/small", state_path);
+        if (mkdir(path, 0700) < 0 || mount("tmpfs", path, "tmpfs", 0, "size=4m,mode=700") < 0)
+                return 8;
+        append_receipt(0);
+        if (store_open(path, &store, &problem) != 0 || ingest(false, &r) < 0)
+                return 1;
+        store = store_close(store);
+        append_receipt(1);
+        if (mount(NULL, path, NULL, MS_REMOUNT | MS_RDONLY, NULL) < 0)
+                return 2;
+        if (store_open(path, &store, &problem) != -EROFS || store || problem)
+                return 3;
+        if (mount(NULL, path, NULL, MS_REMOUNT, NULL) < 0 || store_open(path, &store, &problem) != 0)
+                return 4;
+        if (ingest(false, &r) < 0 || r.receipts != 1)
+                return 5;
+        check_serials(2);
+        store_close(store);
+        return n_warnings == 0 ? 0 : 6;
+}
+
 static bool namespace_possible(void) {
         int status = 1;
 
@@ -260,7 +288,7 @@ static bool namespace_possible(void) {
         return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-static void test_full_disk(void) {
+static void in_namespace(int (*function)(void)) {
         int status;
 
         setup();
@@ -268,11 +296,19 @@ static void test_full_disk(void) {
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0)
-                _exit(setjmp(test_jump) == 0 ? full_disk() : 9);
+                _exit(setjmp(test_jump) == 0 ? function() : 9);
         CHECK_INT(waitpid(pid, &status, 0), pid);
         CHECK(WIFEXITED(status));
         CHECK_INT(WEXITSTATUS(status), 0);
         teardown();
+}
+
+static void test_full_disk(void) {
+        in_namespace(full_disk);
+}
+
+static void test_read_only(void) {
+        in_namespace(read_only);
 }
 
 int main(void) {
@@ -282,9 +318,12 @@ int main(void) {
                 RUN(test_killed_at_each_write, "C200 S052: killed before any of its writes, each receipt is in exactly once");
         else
                 printf("ok %u - C200 S052: killed before any write # SKIP this account may trace no process\n", ++test_count);
-        if (namespace_possible())
+        if (namespace_possible()) {
                 RUN(test_full_disk, "C189 S067: a full disk loses nothing, and goes on when there is room");
-        else
+                RUN(test_read_only, "C189 S067: a database on a read-only file system is refused, and whole afterwards");
+        } else {
                 printf("ok %u - C189 S067: a full disk # SKIP this account may make no mount namespace\n", ++test_count);
+                printf("ok %u - C189 S067: a read-only file system # SKIP this account may make no mount namespace\n", ++test_count);
+        }
         return TEST_END();
 }

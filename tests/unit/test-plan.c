@@ -268,6 +268,23 @@ static void test_anchors(void) {
         CHECK(step_at(plan, STEP_TMPFS, at("A/x"))->inode && step_at(plan, STEP_READ_ONLY, at("A/a/b/c/d"))->inode);
 }
 
+static void test_pins(void) {
+        struct stat st;
+
+        make_directory("L/d");
+        make_file("L/target", "", 0644);
+        make_link("second", "L/d/first");
+        make_link("../target", "L/d/second");
+        make_link("nowhere", "L/d/dangling");
+        _cleanup_(plan_freep) Plan *plan = plan_of("[filesystem]\nwrite = [\"L\"]\nread_only = [\"L/d/first\"]\ndeny = [\"L/d/dangling\"]\n");
+        static const char *const links[] = {"L/d/first", "L/d/second", "L/d/dangling"};
+        for (size_t i = 0; i < ELEMENTSOF(links); i++) {
+                const PlanStep *s = step_at(plan, STEP_READ_ONLY, at(links[i]));
+                CHECK(s && lstat(at(links[i]), &st) == 0 && s->inode == st.st_ino && s->device == st.st_dev);
+        }
+        CHECK(step_at(plan, STEP_READ_ONLY, at("L/target")) && step_at(plan, STEP_BIND, at("L/d")));
+}
+
 static void test_policy_file(void) {
         _cleanup_(plan_freep) Plan *plan = plan_of("[filesystem]\nwrite = [\".\"]\n");
         CHECK(step_at(plan, STEP_READ_ONLY, at("p.toml")));
@@ -292,6 +309,7 @@ int main(void) {
         RUN(test_home, "Q007 Q025: the home is made 0700 and mounted where HOME says");
         RUN(test_home_link, "C018: a home that became a link is refused");
         RUN(test_changed, "C018: a step names the inode that was resolved, whatever the path is now");
+        RUN(test_pins, "C011 C012: a link on the way to something protected is mounted over itself");
         RUN(test_policy_file, "C109: the file in force, the configuration and other homes are out of reach of a wide grant");
         findings_done(&findings);
         return TEST_END();

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
 #include "basic/text.h"
 #include "errandd/policy-writer.h"
 #include "test.h"
@@ -81,6 +83,14 @@ static void test_connect(void) {
         }
 }
 
+static void test_deny(void) {
+        _cleanup_free_ char *plain = write_policy("{}", "/srv/p"),
+                            *granted = write_policy("{\"sandbox\":{\"policyExtra\":{\"read\":[\"/etc/ssh/ssh_config.d\"]}}}", "/srv/p");
+
+        CHECK_INT(strstr(plain, "\ndeny = [\"/etc/ssh/ssh_config.d\"]\n") != NULL, access("/etc/ssh/ssh_config.d", F_OK) >= 0);
+        CHECK(!strstr(granted, "\ndeny = "));
+}
+
 static void test_quoting(void) {
         _cleanup_free_ char *text = write_policy("{}", "/srv/a \"b\"\\c\n\x7f\xc3\xa4]\nwrite = [\"/");
         char line[4096];
@@ -100,6 +110,7 @@ static void test_not_utf8(void) {
 int main(void) {
         RUN(test_floor, "S188 S190: a policy clears the profile, then places the floor, the project and nothing else");
         RUN(test_extra, "S191: policyExtra is added");
+        RUN(test_deny, "C089: what ssh would end over is covered, unless somebody grants it");
         RUN(test_connect, "C089: errand-connect alone may be executed where the system's directories do not hold it");
         RUN(test_quoting, "C027 C199: a path cannot write a line of its own into a policy");
         RUN(test_not_utf8, "C027: a path that TOML cannot name is refused with a sentence");

@@ -90,10 +90,21 @@ static void test_names(void) {
         CHECK(!report_gap_sentence("nothing"));
 }
 
+static void test_real_keys(void) {
+        contains(build("{\"agent\":{\"providers\":{\"a\":{\"credential\":\"0123456789\"},\"b\":{\"credential\":\"0123456789\",\"broker\":false},"
+                       "\"c\":{\"credential\":\"0123456789\",\"extension\":\"x\"},\"d\":{\"broker\":false}}}}", NULL, NULL, true),
+                 "  sessions HOLD the real keys of providers that are not brokered: b, c\n");
+}
+
 static void test_unsupported(void) {
-        contains(build("{\"agent\":{\"providers\":{\"anthropic\":{\"credential\":\"0123456789\",\"capabilities\":\"*\",\"strictCapabilities\":true}}},"
-                       "\"sandbox\":{\"egress\":{\"allow\":[\"*\"],\"serverName\":\"enforce\"}}}", NULL, NULL, true),
-                 "capabilities of provider anthropic are not enforced");
+        contains(build("{\"github\":{\"app\":{\"id\":1,\"installation\":2,\"privateKey\":{\"file\":\"/k\"}}}}", NULL, NULL, true),
+                 "sessions get no GitHub token");
+        /* and what is done is none */
+        const char *whole = build("{\"agent\":{\"providers\":{\"a\":{\"credential\":\"0123456789\",\"capabilities\":\"*\",\"strictCapabilities\":true},"
+                                  "\"b\":{\"credential\":\"0123456789\",\"header\":\"api-key\",\"budgets\":{\"tokens\":1}}}},"
+                                  "\"sandbox\":{\"egress\":{\"allow\":[\"*\"],\"serverName\":\"enforce\"}},\"budgets\":{\"requests\":5}}", NULL, NULL, false);
+        if (!strstr(whole, "  1 guarantee(s) cannot be enforced")) /* the one of embedded mode */
+                test_fail(__FILE__, __LINE__, "%s", whole);
 }
 
 int main(void) {
@@ -102,6 +113,7 @@ int main(void) {
         RUN(test_grants, "S194: what is granted beyond the floor is named, a writable grant apart, values of variables never");
         RUN(test_gaps, "S184: a gap is always stated");
         RUN(test_names, "each gap that bailey knows has a sentence");
+        RUN(test_real_keys, "S026: a key that a session holds is named");
         RUN(test_unsupported, "what is configured and not done is a gap");
         report_done(&report);
         return TEST_END();

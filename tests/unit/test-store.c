@@ -88,6 +88,77 @@ static size_t count(Store *s, ReceiptFilter f, uint64_t *ret_first) {
         return n;
 }
 
+static void execute(const char *sql) {
+        char path[128];
+        sqlite3 *db;
+
+        (void) snprintf(path, sizeof(path), "%s/receipts.db", state_path);
+        CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+        CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+        sqlite3_close(db);
+}
+
+/* As the first version made it: what is in it stays. */
+static void test_upgrade(void) {
+        char *problem = NULL;
+        StoredReceipt r;
+
+        setup();
+        Store *s = open_store();
+        add(s, "s1", 1000, RECEIPT_COMPLETED);
+        store_close(s);
+        execute("ALTER TABLE receipts DROP COLUMN tokens; PRAGMA user_version = 1");
+        s = open_store();
+        CHECK_INT(store_get(s, 1, &r), 0);
+        CHECK(r.ended == 1000 && r.down == 20 && r.tokens == 0);
+        stored_receipt_done(&r);
+        add(s, "s1", 1001, RECEIPT_COMPLETED);
+        store_close(s);
+        store_close(open_store());
+        execute("DROP TABLE receipts; PRAGMA user_version = 1");
+        CHECK_INT(store_open(state_path, &s, &problem), 1);
+        free(problem);
+        store_close(s);
+        teardown();
+}
+
+static void test_spending(void) {
+        static const struct {
+                const char *session, *provider;
+                unsigned status;
+                ReceiptOutcome outcome;
+        } rows[] = {
+                {"s1", "a", 200, RECEIPT_COMPLETED}, {"s1", "a", 200, RECEIPT_INTERRUPTED}, {"s1", "a", 502, RECEIPT_UPSTREAM_UNREACHABLE},
+                {"s1", "a", 502, RECEIPT_REFUSED}, /* its answer was too large: it was passed on */
+                {"s1", "a", 403, RECEIPT_REFUSED}, {"s1", "a", 400, RECEIPT_REFUSED}, {"s1", "a", 501, RECEIPT_REFUSED}, {"s1", "a", 401, RECEIPT_DENIED},
+                {"s1", "b", 500, RECEIPT_COMPLETED}, {"s2", "a", 200, RECEIPT_COMPLETED},
+        };
+        StoredSpending *list;
+        size_t n;
+
+        setup();
+        Store *s = open_store();
+        CHECK_INT(store_sum_spending(s, "s1", &list, &n), 0);
+        CHECK_INT(n, 0);
+        CHECK_INT(store_begin(s), 0);
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                StoredReceipt r = sample((char *) rows[i].session, i + 1);
+                r.provider = (char *) rows[i].provider;
+                r.status = rows[i].status;
+                r.outcome = rows[i].outcome;
+                r.tokens = 100;
+                CHECK_INT(store_add(s, &r), 0);
+        }
+        CHECK_INT(store_commit(s), 0);
+        CHECK_INT(store_sum_spending(s, "s1", &list, &n), 0);
+        CHECK_INT(n, 2);
+        CHECK(streq(list[0].provider, "a") && list[0].requests == 4 && list[0].bytes == 120 && list[0].tokens == 400);
+        CHECK(streq(list[1].provider, "b") && list[1].requests == 1 && list[1].bytes == 30 && list[1].tokens == 100);
+        stored_spending_free(list, n);
+        store_close(s);
+        teardown();
+}
+
 static void test_query(void) {
         ReceiptFilter any = RECEIPT_FILTER_ANY, f;
         uint64_t first;
@@ -177,16 +248,6 @@ static void test_damaged(void) {
         teardown();
 }
 
-static void execute(const char *sql) {
-        char path[128];
-        sqlite3 *db;
-
-        (void) snprintf(path, sizeof(path), "%s/receipts.db", state_path);
-        CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
-        CHECK_INT(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
-        sqlite3_close(db);
-}
-
 static void test_versions(void) {
         char *problem = NULL;
         Store *s = NULL;
@@ -194,9 +255,9 @@ static void test_versions(void) {
         setup();
         store_close(open_store());
         store_close(open_store()); /* again, with what is there */
-        execute("PRAGMA user_version = 2");
+        execute("PRAGMA user_version = 3");
         CHECK_INT(store_open(state_path, &s, &problem), -EPROTONOSUPPORT);
-        execute("PRAGMA user_version = 1; DROP TABLE spools");
+        execute("PRAGMA user_version = 2; DROP TABLE spools");
         CHECK_INT(store_open(state_path, &s, &problem), 1);
         free(problem);
         store_close(s);
@@ -262,7 +323,9 @@ int main(void) {
         RUN(test_query, "receipts come newest first, at most a thousand, filtered and paged");
         RUN(test_collect, "S066: a session's receipts go with it, from the file too; the others stay");
         RUN(test_damaged, "C189: a database that is none is set aside by name, and a new one begun");
-        RUN(test_versions, "a newer database is refused, one without its tables is set aside");
+        RUN(test_upgrade, "a database of the first version is brought up to date with what is in it");
+        RUN(test_spending, "budgets: what a session's calls have come to");
+        RUN(test_versions, "C189: a newer database is refused, one without its tables is set aside");
         RUN(test_locked, "C189: a database locked by somebody else is an error that passes");
         RUN(test_link, "a link or a fifo in the database's place is refused");
         RUN(test_lock, "C200: one errandd a state directory; a dead one's lock is free");
