@@ -8,7 +8,7 @@
 
 static const char help[] =
         "errandd --system|--user [--config FILE]\n"
-        "errandd --embedded [--state-dir DIR] [--config FILE] [--user NAME]\n\n"
+        "errandd --embedded [--state-dir DIR] [--config FILE] [--account NAME]\n\n"
         "Starts and watches confined sessions, for clients on D-Bus such as errand(1).\n\n"
         "  --system               on the system bus, for every account that polkit lets; errandd.service runs it\n"
         "  --user                 on the session bus, for its own account; the user's errandd.service runs it\n"
@@ -18,7 +18,7 @@ static const char help[] =
         "                         $XDG_STATE_HOME/errand-embedded, as root /var/lib/errand-embedded\n"
         "  --config FILE          read that configuration; default: $ERRAND_CONFIG, else /etc/errand/errand.json for\n"
         "                         --system and root, else ~/.config/errand/errand.json\n"
-        "  --user NAME            embedded, as root: the account whose rights sessions have\n"
+        "  --account NAME         embedded, as root: the account whose rights sessions have\n"
         "  --bus-introspect[=I]   print the bus API (of interface I) as XML\n"
         "  --debug                say more\n"
         "  --help, --version\n\n"
@@ -47,12 +47,12 @@ typedef struct Arguments {
 } Arguments;
 
 static int run(const Arguments *a) {
-        if (a->system + a->embedded + (a->user && !a->embedded) != 1)
+        if (a->system + a->embedded + a->user != 1)
                 return usage_error("it runs with one of --system, --user and --embedded", "");
         if (a->embedded)
                 return embedded_run(&(EmbeddedOptions){.state_dir = a->state_dir, .config = a->config, .user = a->account});
         if (a->account)
-                return usage_error("only with --embedded is an account named: --user ", a->account);
+                return usage_error("only with --embedded: --account ", a->account);
         if (a->state_dir)
                 return usage_error("only with --embedded: --state-dir ", a->state_dir);
         return service_run(&(ServiceOptions){.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config});
@@ -60,11 +60,11 @@ static int run(const Arguments *a) {
 
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
-                {"system", no_argument, NULL, 'y'},             {"user", optional_argument, NULL, 'u'},
+                {"system", no_argument, NULL, 'y'},             {"user", no_argument, NULL, 'u'},
                 {"embedded", no_argument, NULL, 'e'},           {"state-dir", required_argument, NULL, 's'},
                 {"config", required_argument, NULL, 'c'},       {"bus-introspect", optional_argument, NULL, 'i'},
-                {"debug", no_argument, NULL, 'd'},              {"help", no_argument, NULL, 'h'},
-                {"version", no_argument, NULL, 'v'},            {},
+                {"account", required_argument, NULL, 'a'},      {"debug", no_argument, NULL, 'd'},
+                {"help", no_argument, NULL, 'h'},               {"version", no_argument, NULL, 'v'},            {},
         };
         Arguments a = {};
         int c;
@@ -77,6 +77,8 @@ int main(int argc, char *argv[]) {
                         break;
                 case 'u':
                         a.user = true;
+                        break;
+                case 'a':
                         a.account = optarg;
                         break;
                 case 'e':
@@ -100,11 +102,6 @@ int main(int argc, char *argv[]) {
                 default:
                         return EXIT_CONFIGURATION;
                 }
-        /* --user is a mode, and with --embedded it takes the name that follows it. */
-        if (a.embedded && a.user && !a.account && optind < argc)
-                a.account = argv[optind++];
-        if (a.embedded && a.user && !a.account)
-                return usage_error("--embedded --user wants the name of an account", "");
         if (optind < argc)
                 return usage_error("unexpected argument: ", argv[optind]);
         return run(&a);

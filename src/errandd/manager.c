@@ -291,7 +291,6 @@ static int make_report(Manager *m) {
                 .config = m->config,
                 .probe_problem = m->probe_problem,
                 .gaps = m->probed_gaps,
-                .embedded = !m->mode->units,
                 .scopes = m->scopes,
                 .controllers = m->controllers,
                 .shared_account = !m->mode->changes_account && !m->mode->payload,

@@ -21,7 +21,7 @@ typedef struct Mode {
 /* uid is that of errandd. */
 const Mode *mode_of(ConfigMode config, uid_t uid);
 
-/* Whom the payload of a session in that project (-EBADF: in none) runs as; user is --user's, or NULL. */
+/* Whom the payload of a session in that project (-EBADF: in none) runs as; user is --account's, or NULL. */
 int mode_decide_account(const Mode *m, const char *user, int project, Identity *ret, AccountReason *ret_reason, Fault *f);
 
 /* Whether that account can work in the directory; a sentence in *f when not. */

@@ -22,7 +22,7 @@ struct Paths {
         char *state, *runtime; /* absolute and without links, when opened */
         char *bus;             /* embedded: the private socket, RUNTIME/bus */
         char *config;          /* the configuration's file; NULL: there is none, so the defaults count */
-        char *user;            /* embedded, as root: whose rights sessions have (--user); NULL: found out for each */
+        char *user;            /* embedded, as root: whose rights sessions have (--account); NULL: found out for each */
         int state_fd, runtime_fd;
         int log_fd;            /* for what launchers and shims say; -EBADF: standard error */
 };

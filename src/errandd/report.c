@@ -137,22 +137,33 @@ static const struct {
         const char *controller, *limit;
 } limits[] = {{"memory", "memory"}, {"cpu", "cpu"}, {"pids", "process"}};
 
+/* "2" or "1.5", of thousandths. */
+static const char *format_cpus(uint64_t cpus, char *buffer, size_t size) {
+        unsigned rest = (unsigned) (cpus % CONFIG_CPUS_SCALE);
+        int digits = 3;
+
+        for (; digits > 0 && rest % 10 == 0; digits--)
+                rest /= 10;
+        if (digits > 0)
+                (void) snprintf(buffer, size, "%llu.%0*u", (unsigned long long) (cpus / CONFIG_CPUS_SCALE), digits, rest);
+        else
+                (void) snprintf(buffer, size, "%llu", (unsigned long long) (cpus / CONFIG_CPUS_SCALE));
+        return buffer;
+}
+
 /* What each session is held to by its scope: no limit is named that is not there. */
 static int add_limits(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
-        char size[32], memory[64] = "", cpus[64] = "", processes[64] = "";
+        char text[160] = "", value[32];
+        size_t at = 0;
 
         if (strv_contains(in->controllers, "memory"))
-                (void) snprintf(memory, sizeof(memory), ", %s of memory", format_size(s->memory, size, sizeof(size)));
+                at += (size_t) snprintf(text, sizeof(text), ", %s of memory", format_size(s->memory, value, sizeof(value)));
         if (strv_contains(in->controllers, "cpu"))
-                (void) snprintf(cpus, sizeof(cpus), ", %llu.%03llu cpus", (unsigned long long) (s->cpus / CONFIG_CPUS_SCALE),
-                                (unsigned long long) (s->cpus % CONFIG_CPUS_SCALE));
+                at += (size_t) snprintf(text + at, sizeof(text) - at, ", %s cpus", format_cpus(s->cpus, value, sizeof(value)));
         if (strv_contains(in->controllers, "pids"))
-                (void) snprintf(processes, sizeof(processes), ", %llu processes", (unsigned long long) s->pids);
-        if (!*memory && !*cpus && !*processes)
-                return 0;
-        return add(&r->lines, "each session is held to%s%s%s", *memory ? memory + 1 : "", *memory ? cpus : *cpus ? cpus + 1 : "",
-                   *memory || *cpus ? processes : processes + 1);
+                at += (size_t) snprintf(text + at, sizeof(text) - at, ", %llu processes", (unsigned long long) s->pids);
+        return at == 0 ? 0 : add(&r->lines, "each session is held to%s", text + 1);
 }
 
 /* A scope without some of the controllers. */

@@ -10,7 +10,6 @@ typedef struct ReportInput {
 
         const char *probe_problem; /* why it could not be; NULL: it could */
         char *const *gaps;       /* bailey's names of what it cannot enforce */
-        bool embedded;           /* it makes no scopes */
         bool scopes;             /* they can be made here */
         char *const *controllers; /* and limit what these stand for: "memory", "pids", "cpu" */
         bool shared_account;     /* a session and its broker run under one account */

@@ -23,7 +23,7 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
                 return r;
         s->record->payload = ret->uid;
         if (reason == ACCOUNT_NOBODY)
-                session_notice(s, "account", "the session runs as %s (uid %u): no --user, no SUDO_UID, and the project belongs to root", ret->name,
+                session_notice(s, "account", "the session runs as %s (uid %u): no --account, no SUDO_UID, and the project belongs to root", ret->name,
                                ret->uid);
         return 0;
 }

@@ -32,7 +32,7 @@ class Done:
 def run(*argv, check=False, account=None, stdin="", **options):
     """Runs a program to its end, as an account with its groups when one is named."""
     if account:
-        options["env"] = {**options.get("env", os.environ), "HOME": pwd.getpwnam(account).pw_dir}
+        options.setdefault("env", {**os.environ, "HOME": pwd.getpwnam(account).pw_dir})
         argv = ("setpriv", f"--reuid={account}", f"--regid={pwd.getpwnam(account).pw_gid}", "--init-groups", "--", *argv)
     done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, **options)
     result = Done(done.returncode, done.stdout, done.stderr)
