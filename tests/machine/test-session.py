@@ -212,6 +212,25 @@ def _(t):
     t.equal(owner.state("v1"), "running", "state")
 
 
+@case("a broker that an administrator stops does not come back without its keys: the session goes on without a way out, and nothing serves it")
+def _(t):
+    t.log("journal", system.log)
+    s = running(t, "x1")
+    good("systemctl", "stop", "errand-broker@x1.service")
+    wait_for(lambda: "session x1: broker: the session's broker ended" in system.log(), "word of it")
+    wait_for(lambda: not any(machine.is_active(u) for u in ("errand-broker@x1.service", "errand-broker@x1.socket", "errand-broker-control@x1.socket")),
+             "end of the broker's units")
+    s.answers("without a way out")
+    t.equal(Client(OWNER).state("x1"), "running", "state")
+
+
+@case("D001: the bus starts errandd when it is called for")
+def _(t):
+    good("systemctl", "stop", "errandd.service")
+    t.equal(busctl(OWNER, "get-property", NAME, ROOT, MANAGER, "Ready"), "b true\n", "its answer")
+    t.check(machine.is_active("errandd.service"), "errandd is not a service")
+
+
 @case("two sessions at once, stopped, killed and collected: no unit, socket or process of theirs is left, and the project is")
 def _(t):
     t.log("journal", system.log)
