@@ -151,6 +151,7 @@ static const Risk risks[] = {
         {AT_PATH, "/tmp/.X11-unix", ANY, false, "an X11 display: every window and every key"},
         {AT_PATH, "/proc", CHANGES, true, kernel},
         {AT_PATH, "/sys", CHANGES, true, kernel},
+        {AT_PATH, "/dev", ACCESSED_ENTRY | ACCESSED_BIND, true, kernel},
         {AT_PATH, "/dev/mem", ANY, false, hardware},
         {AT_PATH, "/dev/kmem", ANY, false, hardware},
         {AT_PATH, "/dev/port", ANY, false, hardware},

@@ -68,6 +68,10 @@ static int print_remedy(const Policy *policy, const Access *a, const char *home)
         const PolicyEntry *e = policy_entry_for(policy, a->name);
         if (e && e->rule->deny)
                 return 0; /* whoever wrote that meant it */
+        if (path_beneath(a->name, "/dev")) {
+                fputs("; a [[device]] of that path", stderr);
+                return 0;
+        }
         path = place_of(a);
         clean = path ? string_escape_control(path) : NULL;
         if (!clean)

@@ -268,6 +268,8 @@ def explained(w):
     check("SECRET" in r.out and os.path.exists(w.path("o/new")) and "refused nothing" in r.err, r)
     r = w.run(policy, f"cat {w.path('secret')}; exit 0", "--explain")
     check(r.status == 0 and "refused by the policy" not in r.err, r)
+    r = w.run(None, "echo >/dev/none; : </dev/loop-control", "--explain")
+    check("write /dev/none " in r.err and "no policy can" in r.err and '"/dev' not in r.err, r)
     check(w.call("run", "--explain", "--json", "true").status == NOT_RUN, "json")
 
 
