@@ -9,8 +9,9 @@ typedef struct GapWords {
 
 static const GapWords gap_table[_GAP_MAX] = {
         [GAP_NAMESPACES] = {"namespaces",
-                "no user namespaces: paths that are not granted, host processes and network addresses stay visible, and sockets at paths "
-                "can be connected to"},
+                "no user namespaces: paths that are not granted, host processes and network addresses stay visible; sockets at paths and "
+                "System V IPC can be used, modes, times and attributes of files changed, processes of the account slowed down, and "
+                "programs that are granted for reading executed"},
         [GAP_LANDLOCK] = {"landlock", "no Landlock: granted paths are held by the mounts alone"},
         [GAP_LANDLOCK_REFER] = {"landlock-refer", "Landlock is older than ABI 2: files cannot be renamed between directories"},
         [GAP_LANDLOCK_TRUNCATE] = {"landlock-truncate", "Landlock is older than ABI 3: truncation of files is not restricted by it"},

@@ -10,3 +10,6 @@ bool seccomp_available(void);
  * network namespace, and without `group_signals` signals to the own process group, which reach the caller's where Landlock does
  * not scope them. no_new_privs must be set. */
 int seccomp_load(bool internet, bool group_signals, Failure *f);
+
+/* Before it, where there is no PID namespace: of no process but the calling one can limits be set. */
+int seccomp_load_own_limits(Failure *f);
