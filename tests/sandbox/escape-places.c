@@ -6,10 +6,12 @@
 #include <limits.h>
 #include <linux/landlock.h>
 #include <linux/openat2.h>
+#include <linux/random.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
@@ -211,6 +213,13 @@ static long try_open_read(const char *path) {
 static long try_open_write(const char *path) {
         return open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 }
+/* One that needs no privilege, and that is not among those that every file has. */
+static long try_device_control(const char *path) {
+        int count, fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                broken(path);
+        return ioctl(fd, RNDGETENTCNT, &count);
+}
 static long try_fixture_write(const char *name) {
         return try_open_write(fixture(name));
 }
@@ -294,6 +303,8 @@ static const Attempt rows[] = {
         SYSTEM("device-loop", "file systems from files", "/dev/loop-control", ENOENT),
         SYSTEM("device-network", "network interfaces", "/dev/net/tun", ENOENT),
         SYSTEM("device-fuse", "file systems of one's own", "/dev/fuse", ENOENT),
+        {.name = "device-control", .what = "a driver behind a device granted for reading", .try = try_device_control,
+         .argument = "/dev/urandom", .error = EACCES, .stops = STOP_IOCTL, .ids = "T009"},
         {.name = "proc-kmsg", .what = "the kernel's log", .try = try_open_read, .argument = "/proc/kmsg", .error = EACCES,
          .stops = HIDDEN | STOP_PRIVILEGE, .off = OFF_ROOT, .optional = true, .ids = "C045"},
         {.name = "proc-kcore", .what = "the kernel's memory", .try = try_open_read, .argument = "/proc/kcore", .error = EACCES,

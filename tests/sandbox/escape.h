@@ -16,12 +16,13 @@ typedef enum Stop {
         STOP_LANDLOCK = 1 << 1,   /* rights on files of ABI 1, no access to processes outside */
         STOP_TRUNCATE = 1 << 2,   /* ABI 3 */
         STOP_SCOPE = 1 << 3,      /* ABI 6 */
-        STOP_SECCOMP = 1 << 4,
-        STOP_COVER = 1 << 5,      /* mounts over what is denied inside of a grant */
-        STOP_ISLAND = 1 << 6,     /* read-only mounts inside of a grant */
-        STOP_TMP = 1 << 7,        /* /tmp and /dev/shm of its own */
-        STOP_PRIVILEGE = 1 << 8,  /* no capability, no_new_privs, not dumpable; never absent */
-        STOP_START = 1 << 9,      /* descriptors closed, environment built; never absent */
+        STOP_IOCTL = 1 << 4,      /* ABI 5 */
+        STOP_SECCOMP = 1 << 5,
+        STOP_COVER = 1 << 6,      /* mounts over what is denied inside of a grant */
+        STOP_ISLAND = 1 << 7,     /* read-only mounts inside of a grant */
+        STOP_TMP = 1 << 8,        /* /tmp and /dev/shm of its own */
+        STOP_PRIVILEGE = 1 << 9,  /* no capability, no_new_privs, not dumpable; never absent */
+        STOP_START = 1 << 10,     /* descriptors closed, environment built; never absent */
 } Stop;
 
 /* How an attempt is made without a sandbox. */
