@@ -166,6 +166,8 @@ static int confine(Init *i) {
         if (r < 0)
                 return r;
         r = capabilities_drop(i->failure);
+        if (r >= 0 && c->seccomp && !c->isolated)
+                r = seccomp_load_own_limits(i->failure);
         if (r < 0)
                 return r;
         bool scoped = !(landlock_gaps(c->landlock_abi) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
