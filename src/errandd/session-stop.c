@@ -78,6 +78,8 @@ static void settle_fault(Run *run) {
 }
 
 static void run_free(Manager *m, Run *run) {
+        for (size_t i = 0; i < m->n_launchers; i++)
+                launch_client_forget(m->launchers[i], run); /* one may not have answered yet */
         ports_release(&m->ports, run->port);
         credentials_free(run->credentials);
         strv_free(run->allow);
@@ -215,17 +217,32 @@ static int signal_shim(Run *run, int signal) {
         return r;
 }
 
+/* It may answer yet, and what it starts then is nobody's. */
+static void give_launch_up(Run *run) {
+        Session *s = run->session;
+        LaunchClient *launcher;
+        Identity payload;
+        Fault f = {};
+
+        if (session_prepare_identity(s, &payload, &f) >= 0 && manager_launcher(s->manager, &payload, &launcher, &f) >= 0)
+                (void) launch_client_stop(launcher, s->record->id);
+        fault_done(&f);
+        run->launch_sent = false;
+        run_check_finished(run);
+}
+
 static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Run *run = userdata;
 
+        if (run->shim_pidfd < 0) {
+                log_warning("session %s: errand-launch does not answer and is not waited for", run->session->record->id);
+                give_launch_up(run);
+                return 0;
+        }
         log_warning("session %s: its shim does not end and is killed", run->session->record->id);
-        int r = run->shim_pidfd >= 0 ? signal_shim(run, SIGKILL) : 0;
+        int r = signal_shim(run, SIGKILL);
         if (r < 0)
                 log_warning_errno(r, "session %s: its shim cannot be killed: %m", run->session->record->id);
-        else if (run->shim_pidfd < 0) { /* a launcher that never answered: there is nothing to wait for */
-                run->launch_sent = false;
-                run_check_finished(run);
-        }
         return 0;
 }
 
