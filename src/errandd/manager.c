@@ -199,7 +199,7 @@ void manager_adopt_shims(Manager *m, LaunchClient *l) {
                 Identity payload;
                 Fault f = {};
 
-                if (!s->run || !s->run->launched || s->run->shim_gone || s->record->payload != launch_client_uid(l))
+                if (!s->run || s->run->shim_state != SHIM_RUNS || s->record->payload != launch_client_uid(l))
                         continue;
                 _cleanup_close_ int directory = -EBADF;
                 if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(m, &payload, &directory, &path) >= 0 &&
