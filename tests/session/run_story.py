@@ -91,11 +91,11 @@ class RunStory(FirstRun):
             if secret.encode() in seen:
                 raise Failure("the provider saw a stand-in or the session's credential")
 
-    def check_granted(self):
-        super().check_granted()
+    def check_grants(self):
+        """What was granted for once is used up."""
         left = self.errand.json("grants", self.session)
         if left:
-            raise Failure(f"a grant for once is left: {left}")
+            raise Failure(f"grants that are left: {left}")
 
     def check_receipts(self, expected=(("POST", "/sse/3", 200, "completed"), ("POST", "/echo", 200, "completed"))):
         """errand receipts lists exactly the provider calls; → them, the oldest first."""

@@ -10,9 +10,10 @@ CHECKS = ["environment", "project", "provider", "granted", "closing_line", "rece
 
 
 class Told:
-    """make(test) → a FirstRun, which is told and over when the first test looks at it: the next session needs the same addresses."""
+    """make(test) → a FirstRun, which is told and over when the first test looks at it: the next session needs the same addresses.
+    checks: of the outside's, by name, beside those of every story."""
 
-    def __init__(self, make):
+    def __init__(self, make, *checks):
         test = errand_test.Test("the story")
         self.lines, self.problems = [], {}
         with test.stack:
@@ -21,7 +22,7 @@ class Told:
                 self.first.run(lambda kind, text: self.lines.append(f"{kind}: {text}"))
             except Failure as failure:
                 self.problems["story"] = failure
-            for name in CHECKS if not self.problems else []:
+            for name in (*CHECKS, *checks) if not self.problems else []:
                 try:
                     getattr(self.first, f"check_{name}")()
                 except Failure as failure:
@@ -45,9 +46,9 @@ class Told:
             self.raise_problem(check)
 
 
-def once(make):
+def once(make, *checks):
     """→ what tells the story at its first call."""
-    return functools.cache(lambda: Told(make))
+    return functools.cache(lambda: Told(make, *checks))
 
 
 def bites(t, results, name):
