@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
