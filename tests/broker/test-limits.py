@@ -2,6 +2,7 @@
 """What one session can make a broker hold, and that others are served meanwhile."""
 
 import os
+import re
 import resource
 import select
 import socket
@@ -197,6 +198,35 @@ def error_queue(t):
     time.sleep(0.3)  # nothing is asked of it meanwhile
     share = (wanted() - before) / (time.monotonic_ns() - began)
     t.check(share < 0.5, lambda: f"idle connections kept the loop busy for {share:.0%} of the time")
+
+
+@case("C157 limits: what is refused by the thousand does not fill the log: a minute has its lines, the rest are a number, and what was let through is told")
+def log_flood(t):
+    Upstream(t, "9.9.9.9:443")
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"])
+    p = broker.providers["p"]
+    host = f"Host: 127.0.0.1:{broker.port}\r\n"
+    kinds = ["CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n",
+             f"CONNECT denied.example:443 HTTP/1.1\r\nHost: denied.example:443\r\n{broker.auth}\r\n",
+             f"GET /provider/nobody HTTP/1.1\r\n{host}\r\n", f"GET /provider/p//x HTTP/1.1\r\n{host}{p.header}\r\n"]
+    client = broker.connect()
+    for i in range(400):
+        for kind in kinds:
+            client.send(kind)
+            t.contains((403, 407, 404, 400), client.answer().status, f"status of request {i}")
+    for _ in range(50):
+        socks = broker.connect()
+        socks.send(b"\x04\x01")
+        t.equal(socks.rest(), b"", "answer to SOCKS4")
+    t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status of a tunnel")
+    broker.wait_log("CONNECT api.example.com:443: connected to")
+    t.equal(broker.control.request("close")["type"], "ok", "type of the reply")
+    broker.wait_log(": closed; ")
+    lines = [line for line in broker.log().split("\n") if "refused" in line or "does not serve" in line]
+    unsaid = [int(n) for n in re.findall(r"(\d+) more refusals, without a line of their own", broker.log())]
+    # One number a minute, however slow this machine is.
+    t.check(len(lines) <= 250 * len(unsaid), lambda: f"{len(lines)} lines and {unsaid}")
+    t.equal(len(lines) + sum(unsaid), 1650, "refusals that are told or counted")
 
 
 @case("C161 limits: when the session's sockets are gone, so are the broker's connections")
