@@ -11,18 +11,6 @@ const char *answer_form_words(AnswerForm form) {
         return words[form];
 }
 
-static bool is_space(char c) {
-        return c == ' ' || c == '\t';
-}
-
-static Slice trim(Slice s) {
-        while (s.size > 0 && is_space(*s.data))
-                s = (Slice){s.data + 1, s.size - 1};
-        while (s.size > 0 && is_space(s.data[s.size - 1]))
-                s.size--;
-        return s;
-}
-
 static bool starts_case(Slice s, const char *prefix) {
         size_t n = strlen(prefix);
         return s.size >= n && ascii_case_equal(s.data, n, prefix);
@@ -33,7 +21,7 @@ static bool is_coded(Slice value) {
         for (size_t at = 0, end; at < value.size; at = end + 1) {
                 const char *comma = memchr(value.data + at, ',', value.size - at);
                 end = comma ? (size_t) (comma - value.data) : value.size;
-                Slice coding = trim((Slice){value.data + at, end - at});
+                Slice coding = slice_trim((Slice){value.data + at, end - at});
                 if (coding.size > 0 && !ascii_case_equal(coding.data, coding.size, "identity"))
                         return true;
         }
@@ -50,12 +38,12 @@ static bool is_foreign(Slice type) {
                 Slice rest = {type.data + at, type.size - at};
                 if (!starts_case(rest, word))
                         continue;
-                rest = trim((Slice){rest.data + strlen(word), rest.size - strlen(word)});
+                rest = slice_trim((Slice){rest.data + strlen(word), rest.size - strlen(word)});
                 if (rest.size == 0 || *rest.data != '=')
                         continue;
-                rest = trim((Slice){rest.data + 1, rest.size - 1});
+                rest = slice_trim((Slice){rest.data + 1, rest.size - 1});
                 if (rest.size > 0 && (*rest.data == '"' || *rest.data == '\''))
-                        rest = trim((Slice){rest.data + 1, rest.size - 1});
+                        rest = slice_trim((Slice){rest.data + 1, rest.size - 1});
                 for (size_t i = 0; i < ELEMENTSOF(foreign); i++)
                         if (starts_case(rest, foreign[i]))
                                 return true;

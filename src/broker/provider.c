@@ -17,13 +17,6 @@ int provider_split(Slice path, Slice *ret_id, Slice *ret_rest) {
         return 0;
 }
 
-static int hex_value(char c) {
-        if (ascii_digit(c))
-                return c - '0';
-        c = ascii_lower(c);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes in place; -EBADMSG for a '%' that begins no octet. */
 static ssize_t decode(char *text, size_t size) {
         size_t n = 0;
@@ -33,9 +26,9 @@ static ssize_t decode(char *text, size_t size) {
                         text[n++] = text[i];
                         continue;
                 }
-                if (size - i < 3 || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0)
+                if (size - i < 3 || ascii_hex_value(text[i + 1]) < 0 || ascii_hex_value(text[i + 2]) < 0)
                         return -EBADMSG;
-                text[n++] = (char) (hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
+                text[n++] = (char) (ascii_hex_value(text[i + 1]) * 16 + ascii_hex_value(text[i + 2]));
                 i += 2;
         }
         return (ssize_t) n;
