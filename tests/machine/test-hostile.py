@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Enemies of the service: strangers on the bus, members against each other, an escaped session, and a machine that fails under it."""
+
+import os
+import shutil
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+import errand_machine as machine  # noqa: E402
+import errand_system as system  # noqa: E402
+from errand_bus import SIGNAL, BusError, MessageBus  # noqa: E402
+from errand_machine import good, run, wait_for  # noqa: E402
+from errand_system import MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
+from errand_test import case  # noqa: E402
+from errand_test import run as run_tests  # noqa: E402
+
+OWNER, MEMBER, STRANGER = "alice", "carol", "mallory"
+SYSTEMD = "org.freedesktop.systemd1"
+
+for name, groups in ((OWNER, ["errand-users"]), (MEMBER, ["errand-users"]), (STRANGER, [])):
+    machine.account(name, *groups)
+system.configure()
+
+
+def errandd_name():
+    return MessageBus("org.freedesktop.DBus").call("/org/freedesktop/DBus", "org.freedesktop.DBus", "GetNameOwner", "s", NAME)[0]
+
+
+def forge(client, path, interface, member, signature, *values):
+    """A signal to errandd alone, which no rule of its chose."""
+    client._write(SIGNAL, [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member)), (6, ("s", errandd_name()))], signature, values)
+
+
+@case("C194: a stranger's JobRemoved is not systemd's: a start that it says has failed goes on")
+def _(t):
+    t.log("journal", system.log)
+    machine.unit("errand-broker@.socket.d/slow.conf", "[Socket]\nExecStartPre=/bin/sleep 2\n")
+    t.defer(machine.no_unit, "errand-broker@.socket.d/slow.conf")
+    owner, stranger = Client(OWNER), MessageBus(SYSTEMD, STRANGER)
+    owner.create("f1", ["/bin/sleep", "infinity"])
+    t.defer(owner.end, "f1")
+    serial = owner.send(f"{ROOT}/session/f1", SESSION, "Start")
+
+    def job():
+        jobs = stranger.call("/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "ListJobs")[0]
+        return next((j for j in jobs if j[1] == "errand-broker@f1.socket"), None)
+
+    number, unit, _, _, path, _ = wait_for(job, "job for the broker's socket")
+    time.sleep(0.3)
+    forge(stranger, "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", number, path, unit, "failed")
+    answer = owner.receive()
+    t.equal((answer.get("reply_serial"), answer.get("error"), answer["body"]), (serial, None, ()), "answer of Start")
+
+
+@case("C204: a member who creates sessions and starts none is stopped before errandd has no descriptors for others", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    # More of everything than the limit that the kernel gives by default.
+    owner, (reading, writing) = Client(OWNER), os.pipe()
+    made = 0
+    while made < 300:
+        try:
+            owner.call(ROOT, MANAGER, "CreateSession", "a{sv}", {
+                "project": ("s", "demo"), "id": ("s", f"m{made}"), "command": ("as", ["true"]),
+                "stdin": ("h", reading), "stdout": ("h", writing), "stderr": ("h", writing)})
+        except BusError as error:
+            t.equal((error.name, made), ("org.errand1.Error.LimitExceeded", 64), error.text)
+            break
+        made += 1
+    t.equal(made, 64, "sessions that were created")
+    other = Client(MEMBER)
+    other.start("o1", ["/bin/sleep", "infinity"], project="carols")
+    t.defer(other.end, "o1")
+    for number in range(made):
+        owner.session(f"m{number}", "Collect")
+    owner.create("after", ["true"])
+
+
+@case("records of more sessions than a process has descriptors by default are taken up, and the next session starts", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    owner = Client(OWNER)
+    owner.start("first", ["true"])
+    owner.wait("first", "stopped")
+    good("systemctl", "stop", "errandd.service")
+    records = "/var/lib/errand/.records"
+    text = open(f"{records}/first/session.json", encoding="utf-8").read()
+    for number in range(1100):
+        directory = f"{records}/old{number}"
+        shutil.copytree(f"{records}/first", directory)
+        machine.write(f"{directory}/session.json", text.replace('"first"', f'"old{number}"'), 0o600)
+    good("chown", "-R", "errand:", records)
+    machine.unit("errandd.service.d/few.conf", "[Service]\nLimitNOFILE=256\n")
+    t.defer(machine.no_unit, "errandd.service.d/few.conf")
+    good("systemctl", "start", "errandd.service")
+    owner = Client(OWNER)
+    t.check(len(owner.manager("ListThreads")[0]) > 1100, "records were left out")
+    owner.start("next", ["true"])
+    owner.wait("next", "stopped")
+
+
+run_tests()
