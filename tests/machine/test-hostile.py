@@ -13,7 +13,7 @@ import errand_system as system  # noqa: E402
 from errand_bus import SIGNAL, BusError, MessageBus  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
-from errand_test import case  # noqa: E402
+from errand_test import case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, MEMBER, STRANGER = "alice", "carol", "mallory"
@@ -99,6 +99,25 @@ def _(t):
     t.check(len(owner.manager("ListThreads")[0]) > 1100, "records were left out")
     owner.start("next", ["true"])
     owner.wait("next", "stopped")
+
+
+@case("an escaped session in the launcher's place has errandd send signals to no process of its choice", timeout=60)
+def _(t):
+    t.log("journal", system.log)
+    program = "/usr/local/libexec/errand/errand-launch"
+    machine.unit("errand-launch.service.d/lying.conf", f"[Service]\nExecStart=\nExecStart=/usr/bin/python3 {source('tests/machine/lying-launcher.py')} {program}\n")
+    good("systemctl", "stop", "errandd.service", "errand-launch.service")
+    good("systemctl", "start", "errandd.service")
+    t.defer(good, "systemctl", "restart", "errand-launch.service", "errandd.service")
+    t.defer(machine.no_unit, "errand-launch.service.d/lying.conf")
+    owner, errandd = Client(OWNER), machine.pid_of("errandd.service")
+    owner.create("l1", ["/bin/sleep", "infinity"])
+    owner.send(f"{ROOT}/session/l1", SESSION, "Start")
+    # A shim that cannot be asked is waited for, and then killed.
+    wait_for(lambda: "session l1: its shim does not end and is killed" in system.log(), "signal")
+    Client(OWNER).manager("ListSessions")
+    t.equal(machine.pid_of("errandd.service"), errandd, "errandd")
+    wait_for(lambda: not run("pgrep", "-u", "errand-agent", "errand-shim").out, "end of the shim, which its launcher knows")
 
 
 run_tests()
