@@ -120,4 +120,28 @@ def _(t):
     wait_for(lambda: not run("pgrep", "-u", "errand-agent", "errand-shim").out, "end of the shim, which its launcher knows")
 
 
+DYING = """#!/usr/bin/python3
+import os, socket, sys
+if os.path.exists("/tmp/died"):
+    os.execv(sys.argv[1], sys.argv[1:])
+os.close(os.open("/tmp/died", os.O_CREAT))
+socket.socket(fileno=3).accept()
+"""
+
+
+@case("C081: a launcher that ends while errandd asks it what this host can do is asked again when it is back", timeout=60)
+def _(t):
+    t.log("journal", system.log)
+    machine.write("/usr/local/bin/dying", DYING, 0o755)
+    program = "/usr/local/libexec/errand/errand-launch"
+    machine.unit("errand-launch.service.d/dying.conf", f"[Service]\nExecStart=\nExecStart=/usr/local/bin/dying {program} --errandd errand\n")
+    t.defer(machine.no_unit, "errand-launch.service.d/dying.conf")
+    good("systemctl", "stop", "errandd.service", "errand-launch.service")
+    good("systemctl", "start", "errandd.service")
+    t.check(os.path.exists("/tmp/died"), "the launcher has not died")
+    owner = Client(OWNER)
+    owner.start("d1", ["true"])
+    owner.wait("d1", "stopped")
+
+
 run_tests()
