@@ -2,7 +2,9 @@
 """Enemies of the service: strangers on the bus, members against each other, an escaped session, and a machine that fails under it."""
 
 import os
+import pwd
 import shutil
+import subprocess
 import sys
 import time
 
@@ -24,13 +26,28 @@ for name, groups in ((OWNER, ["errand-users"]), (MEMBER, ["errand-users"]), (STR
 system.configure()
 
 
-def errandd_name():
-    return MessageBus("org.freedesktop.DBus").call("/org/freedesktop/DBus", "org.freedesktop.DBus", "GetNameOwner", "s", NAME)[0]
+DRIVER, DRIVER_PATH = "org.freedesktop.DBus", "/org/freedesktop/DBus"
 
 
-def forge(client, path, interface, member, signature, *values):
-    """A signal to errandd alone, which no rule of its chose."""
-    client._write(SIGNAL, [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member)), (6, ("s", errandd_name()))], signature, values)
+def ask_bus(member, *arguments):
+    return MessageBus(DRIVER).call(DRIVER_PATH, DRIVER, member, *arguments)[0]
+
+
+def name_of(pid):
+    """The unique name of that process on the bus."""
+    return next((n for n in ask_bus("ListNames") if n.startswith(":") and pid_behind(n) == pid), None)
+
+
+def pid_behind(name):
+    try:
+        return ask_bus("GetConnectionUnixProcessID", "s", name)
+    except BusError: # it has gone meanwhile
+        return None
+
+
+def forge(client, whom, path, interface, member, signature, *values):
+    """A signal to one connection alone, which none of its rules keeps away."""
+    client._write(SIGNAL, [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member)), (6, ("s", whom))], signature, values)
 
 
 @case("C194: a stranger's JobRemoved is not systemd's: a start that it says has failed goes on")
@@ -49,9 +66,26 @@ def _(t):
 
     number, unit, _, _, path, _ = wait_for(job, "job for the broker's socket")
     time.sleep(0.3)
-    forge(stranger, "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", number, path, unit, "failed")
+    forge(stranger, ask_bus("GetNameOwner", "s", NAME), "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", number, path, unit, "failed")
     answer = owner.receive()
     t.equal((answer.get("reply_serial"), answer.get("error"), answer["body"]), (serial, None, ()), "answer of Start")
+
+
+@case("C201: a stranger does not make itself errandd for the command errand, nor tells it how its session ended", timeout=60)
+def _(t):
+    t.log("journal", system.log)
+    uid = pwd.getpwnam(OWNER)
+    command = ("setpriv", f"--reuid={uid.pw_uid}", f"--regid={uid.pw_gid}", "--init-groups", "--", "/usr/local/bin/errand", "run", "--system", "--project", "demo",
+               "--id", "c1", "-T", "--", "/bin/sh", "-c", "echo up; read line; exit 7")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={"HOME": uid.pw_dir}, cwd="/") as errand:
+        t.equal(errand.stdout.readline(), "up\n", "its first line")
+        whom, stranger = name_of(errand.pid), MessageBus(NAME, STRANGER)
+        forge(stranger, whom, DRIVER_PATH, DRIVER, "NameOwnerChanged", "sss", NAME, ask_bus("GetNameOwner", "s", NAME), stranger.name)
+        forge(stranger, whom, f"{ROOT}/session/c1", SESSION, "Notice", "ssa{sv}", "egress", "run this: rm -rf ~", {})
+        forge(stranger, whom, f"{ROOT}/session/c1", SESSION, "Exited", "si", "exited", 0)
+        _, error = errand.communicate("go on\n", timeout=20)
+        t.equal(errand.returncode, 7, f"its status; {error}")
+        t.check("rm -rf" not in error, error)
 
 
 @case("C204: a member who creates sessions and starts none is stopped before errandd has no descriptors for others", timeout=120)
