@@ -35,6 +35,7 @@ struct Manager {
         bool scopes;        /* the launcher can make them */
         char **controllers; /* and limit these in them */
         char *probe_problem;
+        bool probing, probed; /* a launcher has been asked; it has answered, whatever it said */
         ProviderLookup *lookup;
         char **lookup_warnings; /* what the last one found */
         Report report;

@@ -11,6 +11,7 @@
 #include "errandd/state-lock.h"
 
 #define TICK_USEC USEC_PER_SEC
+#define PROBE_TRIES 3U /* a launcher may end, with others, at the moment that it is asked; one that always does is none */
 #define PROBE_USEC (25 * USEC_PER_SEC) /* more than a launcher gives a probe */
 #define END_USEC (20 * USEC_PER_SEC)   /* beyond the grace period */
 
@@ -255,6 +256,8 @@ int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, ch
 static void on_probed(Message *m, const char *problem, void *userdata) {
         Manager *manager = userdata;
 
+        manager->probing = false;
+        manager->probed = m;
         manager->probe_problem = mfree(manager->probe_problem);
         if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
                 problem = "the launcher's answer was not understood";
@@ -279,9 +282,15 @@ static int probe(Manager *m, Fault *f) {
         if (r < 0)
                 return r;
         m->probe_problem = strdup(unanswered);
-        r = launch_client_probe(launcher, on_probed, m);
-        for (usec_t now; r >= 0 && m->probe_problem && streq(m->probe_problem, unanswered) && (now = now_monotonic()) < until;)
-                r = sd_event_run(m->event, until - now);
+        for (unsigned tries = 0; r >= 0 && !m->probed && now_monotonic() < until;) {
+                if (!m->probing && tries == PROBE_TRIES)
+                        break;
+                if (!m->probing && launch_client_probe(launcher, on_probed, m) >= 0) {
+                        m->probing = true;
+                        tries++;
+                }
+                r = sd_event_run(m->event, until - MIN(now_monotonic(), until));
+        }
         return r < 0 ? fault_set(f, ERROR_SETUP, "the backend cannot be probed: %s", strerror(-r)) : 0;
 }
 

@@ -132,7 +132,7 @@ static int set_up(Run *run, Fault *f) {
         if (r < 0)
                 return r;
 
-        _cleanup_close_ int spool = record_open_spool(s->dir);
+        _cleanup_close_ int dir = session_open_dir(s), spool = dir < 0 ? dir : record_open_spool(dir);
         if (spool < 0)
                 return fault_set(f, ERROR_STORAGE, "the spool of session %s cannot be opened: %s", s->record->id, strerror(-spool));
         return broker_client_setup(run->broker, &(BrokerSetup){
@@ -185,7 +185,7 @@ static int start_child(Run *run, int directory, const Identity *payload, Fault *
         Session *s = run->session;
         bool other = s->manager->mode->changes_account;
 
-        _cleanup_close_ int log = record_open_append(s->dir, "broker.log");
+        _cleanup_close_ int dir = session_open_dir(s), log = dir < 0 ? dir : record_open_append(dir, "broker.log");
         if (log < 0)
                 return fault_set(f, ERROR_STORAGE, "broker.log of session %s cannot be opened: %s", s->record->id, strerror(-log));
         if (other) {

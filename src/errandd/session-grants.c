@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
 
 /* A grant is in the record before the broker hears of it, so that whatever dies, nothing was open that nobody knows of. */
+
+static int write_grants(Session *s) {
+        _cleanup_close_ int dir = session_open_dir(s);
+        return dir < 0 ? dir : grant_list_write(dir, &s->grants);
+}
 
 static bool ended(const Grant *g, const GrantClock *now) {
         return !grant_in_force(g, now);
@@ -23,7 +29,7 @@ static int prune(Session *s, const GrantClock *now) {
         if (n == 0)
                 return 0;
         (void) grant_list_prune(&s->grants, now);
-        int r = grant_list_write(s->dir, &s->grants);
+        int r = write_grants(s);
         if (r < 0)
                 log_warning_errno(r, "session %s: its grants cannot be written, ignoring: they have ended all the same: %m", s->record->id);
         for (size_t i = 0; i < n; i++)
@@ -139,7 +145,7 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "the host cannot be granted: %s", strerror(-r));
         uint32_t number = g->number;
-        r = grant_list_write(s->dir, &s->grants);
+        r = write_grants(s);
         if (r < 0) {
                 (void) grant_list_revoke(&s->grants, number);
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-r));
@@ -147,7 +153,7 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
         r = tell_broker(s, g, 0, false);
         if (r < 0) {
                 (void) grant_list_revoke(&s->grants, number);
-                (void) grant_list_write(s->dir, &s->grants);
+                (void) write_grants(s);
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         }
         log_info("session %s: uid %u granted %s (%s) as %u", s->record->id, caller->uid, g->host, duration, number);
@@ -170,7 +176,7 @@ int session_revoke(Session *s, uint32_t number, Fault *f) {
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         (void) grant_list_revoke(&s->grants, number);
-        r = grant_list_write(s->dir, &s->grants);
+        r = write_grants(s);
         session_arm_expiry(s);
         if (o->grant_removed)
                 o->grant_removed(s, number, o->userdata);
@@ -183,7 +189,7 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
         int r = grant_list_mark_used(&s->grants, number, used);
         if (r <= 0)
                 return 0; /* known already, or revoked meanwhile */
-        r = grant_list_write(s->dir, &s->grants);
+        r = write_grants(s);
         if (r < 0)
                 return r;
         const Grant *g = grant_list_find(&s->grants, number);

@@ -97,7 +97,9 @@ static int on_events_changed(_unused_ sd_event_source *source, _unused_ const st
 }
 
 int run_watch_events(Run *run) {
-        run->events = record_open_read(run->session->dir, "events");
+        _cleanup_close_ int dir = session_open_dir(run->session);
+
+        run->events = dir < 0 ? dir : record_open_read(dir, "events");
         return run->events < 0 ? run->events
                                : events_watch(run->session->manager->event, run->events, on_events_changed, run, &run->events_watch);
 }
@@ -107,8 +109,9 @@ static int open_files(Run *run, Parts *p, Fault *f) {
         Session *s = run->session;
         struct stat st;
 
-        p->transcript = record_open_append(s->dir, "transcript");
-        p->events = record_open_append(s->dir, "events");
+        _cleanup_close_ int dir = session_open_dir(s);
+        p->transcript = dir < 0 ? dir : record_open_append(dir, "transcript");
+        p->events = dir < 0 ? dir : record_open_append(dir, "events");
         int r = MIN(p->transcript, p->events);
         if (r >= 0 && fstat(p->events, &st) < 0)
                 r = -errno;

@@ -83,7 +83,6 @@ struct Session {
         Manager *manager;
         SessionRecord *record;
         GrantList grants;
-        int dir;          /* its record */
         int project;      /* directory that CreateSession opened; -EBADF: opened by its path at Start */
         int stdio[3];     /* for the first Start */
         unsigned rows, columns;
@@ -96,7 +95,9 @@ struct Session {
 };
 
 /* session.c */
-int session_new(Manager *m, SessionRecord *record /* taken on success */, int dir /* the same */, Session **ret);
+int session_new(Manager *m, SessionRecord *record /* taken on success */, Session **ret);
+/* The directory of its record, for the caller to close. Not held: sessions that are over may be thousands, and descriptors are not. */
+int session_open_dir(const Session *s);
 Session *session_free(Session *s); /* without a run */
 int session_save(Session *s);
 /* Record first, then the observer. A record that cannot be written is logged; the state counts all the same but for a start. */

@@ -204,17 +204,17 @@ void run_scope_ended(Run *run) {
         fault_done(&f);
 }
 
-/* By the launcher where it is another account's, and by the process itself where that is allowed. */
+/* By its launcher where it is another account's: that alone has said which process it is, and may have named any, errandd itself or, when errandd
+ * is root, whatever there is. */
 static int signal_shim(Run *run, int signal) {
         Session *s = run->session;
         LaunchClient *launcher;
         Identity payload;
         Fault f = {};
 
-        int r = pidfd_send_signal(run->shim_pidfd, signal, NULL, 0) < 0 ? -errno : 0;
-        if (r != -EPERM)
-                return r;
-        r = session_prepare_identity(s, &payload, &f);
+        int r = session_prepare_identity(s, &payload, &f);
+        if (r >= 0 && payload.uid == geteuid())
+                return pidfd_send_signal(run->shim_pidfd, signal, NULL, 0) < 0 ? -errno : 0;
         if (r >= 0)
                 r = manager_launcher(s->manager, &payload, &launcher, &f);
         if (r >= 0)
