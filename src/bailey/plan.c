@@ -82,6 +82,12 @@ int plan_print(const Plan *p, FILE *f) {
                 r = print_access(&p->accesses[i], f);
         if (r < 0)
                 return r;
+        if (p->limits.memory_bytes > 0)
+                fprintf(f, "memory    %llu\n", (unsigned long long) p->limits.memory_bytes);
+        if (p->limits.pids > 0)
+                fprintf(f, "pids      %llu\n", (unsigned long long) p->limits.pids);
+        if (p->limits.cpu_percent > 0)
+                fprintf(f, "cpu       %llu%%\n", (unsigned long long) p->limits.cpu_percent);
         fprintf(f, "network   %s\n", p->network == NETWORK_BROKER ? "broker" : "isolated");
         fprintf(f, "chdir     %s\n", cwd);
         fprintf(f, "execute   %s\n", executable);

@@ -68,12 +68,24 @@ typedef enum NetworkMode {
         _NETWORK_MODE_INVALID = -EINVAL,
 } NetworkMode;
 
+/* Of all processes in the sandbox together, by cgroup; 0: not limited. */
+typedef struct PlanLimits {
+        uint64_t memory_bytes; /* swap is none then */
+        uint64_t pids;         /* processes and threads, the sandbox's first one included */
+        uint64_t cpu_percent;  /* of one CPU */
+} PlanLimits;
+
+static inline bool plan_limits_any(const PlanLimits *l) {
+        return l->memory_bytes > 0 || l->pids > 0 || l->cpu_percent > 0;
+}
+
 typedef struct Plan {
         PlanStep *steps;
         size_t n_steps;
         PlanAccess *accesses;
         size_t n_accesses;
         NetworkMode network;
+        PlanLimits limits;
         char *executable; /* path inside of the file to execute */
         char **argv;      /* argv[0] as the caller wrote it */
         char **environment;
