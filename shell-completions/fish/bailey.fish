@@ -9,6 +9,7 @@ complete -c bailey -n __fish_use_subcommand -a show -d 'print the policy it woul
 complete -c bailey -n __fish_use_subcommand -a shell -d 'start a shell confined to this directory\'s policy'
 complete -c bailey -n __fish_use_subcommand -a trust -d 'accept a bailey.toml that was found by walking'
 complete -c bailey -n __fish_use_subcommand -a profile -d 'list or print profiles'
+complete -c bailey -n __fish_use_subcommand -a doctor -d 'try what confines a run, and say how to close gaps'
 
 function __bailey_profiles
     bailey profile list 2>/dev/null | string replace -r ' .*' ''
@@ -35,7 +36,7 @@ complete -c bailey -n '__bailey_verb run' -l config -rF -d 'add a policy file on
 complete -c bailey -n '__bailey_verb run' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
 complete -c bailey -n '__bailey_verb run' -l only-config -d 'read no policy file but that of --config, if any'
 complete -c bailey -n '__bailey_verb run' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb run' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb run' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb run' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
 complete -c bailey -n '__bailey_verb run' -l strict -d 'refuse to run when anything cannot be enforced here'
 complete -c bailey -n '__bailey_verb run' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
@@ -53,7 +54,7 @@ complete -c bailey -n '__bailey_verb show' -l config -rF -d 'add a policy file o
 complete -c bailey -n '__bailey_verb show' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
 complete -c bailey -n '__bailey_verb show' -l only-config -d 'read no policy file but that of --config, if any'
 complete -c bailey -n '__bailey_verb show' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb show' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb show' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb show' -l plan -d 'print the steps that a run takes'
 complete -c bailey -n '__bailey_verb show' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
 
@@ -61,19 +62,22 @@ complete -c bailey -n '__bailey_verb shell' -l config -rF -d 'add a policy file 
 complete -c bailey -n '__bailey_verb shell' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
 complete -c bailey -n '__bailey_verb shell' -l only-config -d 'read no policy file but that of --config, if any'
 complete -c bailey -n '__bailey_verb shell' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb shell' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb shell' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb shell' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
 complete -c bailey -n '__bailey_verb shell' -l strict -d 'refuse to run when anything cannot be enforced here'
 complete -c bailey -n '__bailey_verb shell' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
 complete -c bailey -n '__bailey_verb shell' -l quiet -d 'do not print what was enforced; what was not is printed always'
 
 complete -c bailey -n '__bailey_verb trust' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb trust' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb trust' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb trust' -l yes -d 'accept without asking'
 complete -c bailey -n '__bailey_verb trust' -l list -d 'list what was accepted, and whether it still is that'
 complete -c bailey -n '__bailey_verb trust' -l revoke -d 'take back: FILE is a path or a digest, there or not'
 
 complete -c bailey -n '__bailey_verb profile list' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb profile list' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb profile list' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 
 complete -c bailey -n '__bailey_verb profile show' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+
+complete -c bailey -n '__bailey_verb doctor' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb doctor' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'

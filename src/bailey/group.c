@@ -122,7 +122,7 @@ static int open_own(char **ret_path) {
         int r = own_path(&path);
         for (size_t i = 0; i < ELEMENTSOF(mounts) && r >= 0; i++) {
                 _cleanup_free_ char *full = NULL;
-                if (asprintf(&full, "%s/%s", mounts[i], path) < 0) {
+                if (asprintf(&full, "%s%s%s", mounts[i], *path ? "/" : "", path) < 0) {
                         full = NULL;
                         return -ENOMEM;
                 }

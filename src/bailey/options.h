@@ -13,6 +13,7 @@ typedef enum Verb {
         VERB_TRUST,
         VERB_PROFILE_LIST,
         VERB_PROFILE_SHOW,
+        VERB_DOCTOR,
         VERB_HELP,
         VERB_VERSION,
         VERB_PRINT_VERBS, /* the table below for tests of what tells of it a second time */

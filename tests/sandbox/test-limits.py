@@ -47,8 +47,9 @@ class Groups:
         if policy is not None:
             args = ["--config", w.policy(policy), *args]
         environment = {**w.environment, **({"BAILEY_CGROUP_ROOT": self.top if root is True else root} if root else {})}
+        more.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.Popen(["sh", "-c", script, "sh", self.top if inside else "", w.bailey, "run", *args], cwd=w.work, env=environment,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **more)
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", **more)
 
     def run(self, *args, **more):
         p = self.start(args, **more)
@@ -76,10 +77,10 @@ def root_only(function):
 @root_only
 def payload(w):
     with Groups(w) as g:
-        p = g.start(["sh", "-c", "sleep 300 & echo ready; exec cat /proc/self/cgroup"])
+        p = g.start(["sh", "-c", "sleep 300 & echo ready; read go; exec cat /proc/self/cgroup"], stdin=subprocess.PIPE)
         check(p.stdout.readline() == "ready\n", "it did not start")
         check(g.left() == ["payload"], g.left())
-        out, err = p.communicate(timeout=50)
+        out, err = p.communicate("go\n", timeout=50)
         # Inside, the group is the root of what there is.
         check(p.returncode == 0 and "0::/\n" in out and g.top not in out, (out, err))
         check("limits" not in err and "warning" not in err, err)
@@ -188,6 +189,21 @@ def elsewhere(w):
         check(g.left() == [], g.left())
 
 
+@root_only
+def examined(w):
+    """Doctor says which controllers there are, by a group that it makes and removes."""
+    with Groups(w) as g:
+        for said in (g.top, ""):
+            r = w.call("doctor", "--json", environment={**w.environment, **({"BAILEY_CGROUP_ROOT": said} if said else {})})
+            m = next(m for m in json.loads(r.out)["mechanisms"] if m["name"] == "control-group")
+            for controller in ("memory", "pids", "cpu"):
+                lacking = f"{g.top} has no controller for {controller}" in m["text"]
+                check(not said or lacking == (controller not in g.controllers()), m)
+            check(said or (not m["works"] and "is not delegated" in m["text"]), m)
+            check(m["works"] or (m["gap"] == "resources" and "Delegate=yes" in m["remedy"]), m)
+        check(g.left() == [], g.left())
+
+
 def no_group(w):
     for said, words in (("relative", "no absolute path"), (w.work, "no group of the unified hierarchy"), (w.path("none"), "No such file")):
         environment = {**w.environment, "BAILEY_CGROUP_ROOT": said}
@@ -208,5 +224,6 @@ main([
     ("C082 T019: each limit without a controller is named, and refused under --strict", told),
     ("C084 T019: a delegated group is found, another is not used", found),
     ("C082: a group that no process can be moved to", elsewhere),
+    ("C082: doctor lists what limits there can be", examined),
     ("C082 T019: what is no group is said, and limits are then a gap", no_group),
 ])
