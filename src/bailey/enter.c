@@ -146,18 +146,6 @@ static int settle_limits(const InitContext *c, const char *lack, RunResult *resu
         return r;
 }
 
-/* EACCES is the group's: the account may not move processes from where bailey is to there. Nothing else of clone3() says that. */
-static pid_t clone_child(InitContext *c, Supervisor *s, Failure *f) {
-        pid_t pid = namespaces_clone(c->group, &s->pidfd);
-
-        if (pid != -EACCES || c->group < 0)
-                return pid;
-        c->group = -EBADF;
-        if (settle_limits(c, "this account may not move processes from the group that bailey is in to " GROUP_ROOT_VARIABLE, s->result, f) < 0)
-                return -EACCES;
-        return namespaces_clone(-EBADF, &s->pidfd);
-}
-
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         int pair[2];
 
@@ -168,9 +156,7 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
 
         c->control = theirs;
         c->isolated = true;
-        pid_t pid = clone_child(c, s, f);
-        if (pid == -EACCES && f->stage == STAGE_GAP)
-                return -EACCES;
+        pid_t pid = namespaces_clone(c->group, &s->pidfd);
         if (pid < 0) {
                 r = fall_back(c, pid, s->result, f);
                 if (r < 0)

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -19,6 +22,7 @@
 #include "basic/text.h"
 
 #define LEAVES_MAX 64U            /* runs at a time below one root */
+#define KILLS_MAX 64U             /* of a group that a run is begun in */
 #define FILE_SIZE_MAX (1U << 20)  /* a list of processes */
 #define REMOVE_USEC (5 * USEC_PER_SEC)
 #define CPU_PERIOD_USEC 100000U   /* the kernel's default */
@@ -280,6 +284,42 @@ static void apply(Group *g, const PlanLimits *limits, const char *path) {
         }
 }
 
+/* ---- whether it can be used ---- */
+
+/* 0, or -EOWNERDEAD when the process that was made there was killed at once. */
+static int try_directory(int directory) {
+        /* No signal at its end: a caller that ignores SIGCHLD would lose its status. */
+        struct clone_args args = {.flags = CLONE_INTO_CGROUP, .cgroup = (uint64_t) directory};
+        int status = 0;
+
+        long pid = syscall(SYS_clone3, &args, sizeof(args));
+        if (pid == 0)
+                _exit(EXIT_SUCCESS);
+        if (pid < 0)
+                return -errno;
+        while (waitpid((pid_t) pid, &status, __WALL) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return WIFSIGNALED(status) ? -EOWNERDEAD : 0;
+}
+
+/* Kernels that count the kills of a group (Linux 6.14, and older ones that were mended in the same way) take what is made in another
+ * group than its parent's for killed when the two counts differ. Killing in the new, empty one brings it up to the parent's. */
+static void check_usable(Group *g, const char *path) {
+        int r = try_directory(g->directory);
+
+        for (unsigned i = 0; i < KILLS_MAX && r == -EOWNERDEAD; i++) {
+                r = write_at(g->directory, "cgroup.kill", "1");
+                if (r >= 0)
+                        r = try_directory(g->directory);
+        }
+        if (r >= 0 || r == -ENOSYS || r == -EPERM) /* without clone3 it is joined: see init.c */
+                return;
+        lack(g, r == -EACCES ? "this account may not move processes from the group that bailey is in to %s" : "no process can be started in %s", path);
+        (void) unlinkat(g->root, g->name, AT_REMOVEDIR);
+        g->directory = safe_close(g->directory);
+}
+
 void group_make(const PlanLimits *limits, Group *ret) {
         const char *said = getenv(GROUP_ROOT_VARIABLE);
         _cleanup_free_ char *path = NULL;
@@ -287,8 +327,11 @@ void group_make(const PlanLimits *limits, Group *ret) {
         *ret = GROUP_NONE;
         if (!plan_limits_any(limits) && (!said || !*said))
                 return;
-        if (find_root(ret, &path) && make_payload(ret, path))
-                apply(ret, limits, path);
+        if (!find_root(ret, &path) || !make_payload(ret, path))
+                return;
+        /* After the limits, as it depends on the group that bailey is in then. */
+        apply(ret, limits, path);
+        check_usable(ret, path);
 }
 
 /* ---- the end ---- */

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -244,6 +245,15 @@ static int payload_execute(const Init *i) {
         r = fd_close_all_except(3, NULL, 0);
         if (r < 0)
                 return -r;
+        for (size_t k = 0; k < plan->n_process_limits; k++) {
+                const PlanProcessLimit *l = &plan->process_limits[k];
+                struct rlimit limit;
+                if (getrlimit((__rlimit_resource_t) l->resource, &limit) < 0)
+                        return errno;
+                limit.rlim_cur = limit.rlim_max = MIN(limit.rlim_max, (rlim_t) l->value);
+                if (setrlimit((__rlimit_resource_t) l->resource, &limit) < 0)
+                        return errno;
+        }
         (void) sigemptyset(&none);
         if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
                 return errno;

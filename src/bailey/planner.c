@@ -564,10 +564,6 @@ static int fill_command(Planner *p, char *const *argv) {
         return r < 0 ? r : plan->executable && plan->working_directory ? 0 : -ENOMEM;
 }
 
-static uint64_t plan_limit(uint64_t said) {
-        return said == LIMIT_NONE ? 0 : said;
-}
-
 int plan_new(const Policy *policy, char *const *argv, bool brokered, Plan **ret) {
         _cleanup_(plan_freep) Plan *plan = calloc(1, sizeof(Plan));
         _cleanup_(planner_done) Planner p = {.policy = policy, .plan = plan};
@@ -575,8 +571,7 @@ int plan_new(const Policy *policy, char *const *argv, bool brokered, Plan **ret)
         if (!plan)
                 return -ENOMEM;
         plan->network = brokered ? NETWORK_BROKER : NETWORK_ISOLATED;
-        plan->limits = (PlanLimits){.memory_bytes = plan_limit(policy->limits.memory_bytes), .pids = plan_limit(policy->limits.pids_max),
-                                    .cpu_percent = plan_limit(policy->limits.cpu_percent)};
+        plan_set_limits(plan, &policy->limits);
         int r = fill_command(&p, argv);
         if (r >= 0)
                 r = add_access(&p, "/", NULL, ACCESS_LIST);

@@ -5,6 +5,7 @@ mount of the unified hierarchy of the test's own, which may have no controllers;
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -144,6 +145,19 @@ def several(w):
 
 
 @root_only
+def killed_before(w):
+    """A group in which something was killed once is as good as another."""
+    with Groups(w) as g:
+        for _ in range(3):
+            with open(f"{g.top}/cgroup.kill", "w", encoding="ascii") as f:
+                f.write("1")
+        for policy in (None, LIMITS):
+            r = g.run("sh", "-c", "echo ran", policy=policy)
+            check(r.status == 0 and r.out == "ran\n" and "no process can be started" not in r.err, r)
+        check("payload" not in g.left(), g.left())
+
+
+@root_only
 def told(w):
     """C082: no limit is passed over, and one that is there is not lost with another."""
     with Groups(w) as g:
@@ -204,6 +218,20 @@ def examined(w):
         check(g.left() == [], g.left())
 
 
+def process_limits(w):
+    limits = '[resources]\nfile_size = "64k"\ncore_size = 0\nfiles_max = 32\n'
+    script = "ulimit -c; ulimit -Hc; ulimit -n; ulimit -Hn; head -c 70000 /dev/zero >/tmp/x; echo $?; wc -c </tmp/x"
+    r = w.run(limits, script)
+    # The kernel's signal, SIGXFSZ, ends what writes more.
+    check(r.status == 0 and r.out.split() == ["0", "0", "32", "32", "153", "65536"] and "not enforced: resources" not in r.err, r)
+    check(w.run(None, script).out.split()[-2:] == ["0", "70000"], "without a limit")
+    # Less than that, where the caller has less; and bailey itself is not held by it.
+    r = w.run(limits, "ulimit -n", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24)))
+    check(r.out == "24\n", r)
+    r = w.run("[resources]\nfiles_max = 3\nfile_size = 1\n", "echo ran")
+    check(r.status in (0, 127), r)
+
+
 def no_group(w):
     for said, words in (("relative", "no absolute path"), (w.work, "no group of the unified hierarchy"), (w.path("none"), "No such file")):
         environment = {**w.environment, "BAILEY_CGROUP_ROOT": said}
@@ -221,9 +249,11 @@ main([
     ("S185: all of a session is in payload, bailey is not, and cgroup.kill there ends it", members),
     ("without namespaces the group is joined before anything runs", plain),
     ("runs at one time have a group each, and one that was left behind is taken away", several),
+    ("a run after a kill in its group goes on", killed_before),
     ("C082 T019: each limit without a controller is named, and refused under --strict", told),
     ("C084 T019: a delegated group is found, another is not used", found),
     ("C082: a group that no process can be moved to", elsewhere),
+    ("file_size, core_size and files_max hold each process", process_limits),
     ("C082: doctor lists what limits there can be", examined),
     ("C082 T019: what is no group is said, and limits are then a gap", no_group),
 ])
