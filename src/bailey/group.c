@@ -10,7 +10,6 @@
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "bailey/group.h"
@@ -92,11 +91,11 @@ static int open_directory(const char *path) {
         return (unsigned long) st.f_type == CGROUP2_SUPER_MAGIC ? TAKE_FD(fd) : -ENODEV;
 }
 
+/* Only the system's manager marks what it delegates (user.delegate, systemd 251); an account's own leaves no sign but whose the
+ * files are. */
 static bool delegated(int group) {
-        char value[2];
-
-        return fgetxattr(group, "user.delegate", value, sizeof(value)) == 1 && value[0] == '1' && faccessat(group, ".", W_OK, 0) == 0 &&
-               faccessat(group, "cgroup.procs", W_OK, 0) == 0;
+        return faccessat(group, ".", W_OK, 0) == 0 && faccessat(group, "cgroup.procs", W_OK, 0) == 0 &&
+               faccessat(group, "cgroup.subtree_control", W_OK, 0) == 0;
 }
 
 /* The line of the unified hierarchy has number 0 and names no controllers; see cgroups(7). */
@@ -200,10 +199,10 @@ static bool make_payload(Group *g, const char *path) {
 
 /* ---- limits ---- */
 
-/* To where bailey does not stand in the way of controllers. */
+/* To where bailey does not stand in the way of controllers. Some can be enabled all the same, and make the groups below unusable. */
 static int leave_root(int root) {
         if (!holds_this_process(root))
-                return -EBUSY;
+                return 0;
         if (mkdirat(root, "init", 0755) < 0 && errno != EEXIST)
                 return -errno;
         return write_at(root, "init/cgroup.procs", "0");
@@ -219,12 +218,9 @@ static bool enable(Group *g, const char *path, const char *controller, const cha
                 return false;
         }
         (void) snprintf(word, sizeof(word), "+%s", controller);
-        int r = write_at(g->root, "cgroup.subtree_control", word);
-        if (r == -EBUSY) {
-                r = leave_root(g->root);
-                if (r >= 0)
-                        r = write_at(g->root, "cgroup.subtree_control", word);
-        }
+        int r = leave_root(g->root);
+        if (r >= 0)
+                r = write_at(g->root, "cgroup.subtree_control", word);
         if (r < 0)
                 lack(g, "%s: %s", limit, r == -EBUSY ? "other processes than bailey are in its group" : strerror(-r));
         return r >= 0;
@@ -308,6 +304,11 @@ static int try_directory(int directory) {
 static void check_usable(Group *g, const char *path) {
         int r = try_directory(g->directory);
 
+        if (r == -EOPNOTSUPP) { /* the root has such a controller already, and processes again */
+                r = leave_root(g->root);
+                if (r >= 0)
+                        r = try_directory(g->directory);
+        }
         for (unsigned i = 0; i < KILLS_MAX && r == -EOWNERDEAD; i++) {
                 r = write_at(g->directory, "cgroup.kill", "1");
                 if (r >= 0)
@@ -315,7 +316,8 @@ static void check_usable(Group *g, const char *path) {
         }
         if (r >= 0 || r == -ENOSYS || r == -EPERM) /* without clone3 it is joined: see init.c */
                 return;
-        lack(g, r == -EACCES ? "this account may not move processes from the group that bailey is in to %s" : "no process can be started in %s", path);
+        lack(g, r == -EACCES ? "this account may not move processes from the group that bailey is in to %s" :
+             r == -EOPNOTSUPP ? "other processes than bailey are in %s" : "no process can be started in %s", path);
         (void) unlinkat(g->root, g->name, AT_REMOVEDIR);
         g->directory = safe_close(g->directory);
 }

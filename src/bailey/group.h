@@ -3,7 +3,7 @@
 
 /* The control group (cgroup v2) that a run's processes are in. It is made below $BAILEY_CGROUP_ROOT, a directory of the unified
  * hierarchy in which the caller may make groups; without that variable, and when a limit is asked for, below the group that bailey
- * is in, if that one was delegated to the caller (xattr user.delegate, systemd 251). It is called "payload"; a second one at a time
+ * is in, if the caller may make groups in that one. It is called "payload"; a second one at a time
  * has a number after it. Where the root holds bailey and a controller has to be enabled, bailey moves itself to "init" beside it,
  * because the kernel enables none in a group with processes of its own: that one stays, since bailey is in it to its end. */
 

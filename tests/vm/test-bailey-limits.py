@@ -154,10 +154,10 @@ def _(t):
 
 @case("C082: a group that was not delegated is not used", timeout=PATIENCE)
 def _(t):
-    r = bailey(LIMITS, "true", scope=DELEGATED[:-2])
+    r = bailey(LIMITS, "true", scope=())
     t.note(r)
     t.check(r.status == 0 and "is not delegated to this account" in r.err and "not enforced: resources" in r.err, r)
-    r = bailey(LIMITS, "true", scope=DELEGATED[:-2], options=("--strict",))
+    r = bailey(LIMITS, "true", scope=(), options=("--strict",))
     t.check(r.status == 125 and "--accept-gap resources" in r.err, r)
 
 
