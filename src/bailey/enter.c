@@ -146,6 +146,12 @@ static int settle_limits(const InitContext *c, const char *lack, RunResult *resu
         return r;
 }
 
+/* Observed and not confined. */
+static pid_t start_unconfined(InitContext *c) {
+        c->isolated = c->send_namespaces = false;
+        return fork();
+}
+
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         int pair[2];
 
@@ -156,7 +162,9 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
 
         c->control = theirs;
         c->isolated = true;
-        pid_t pid = namespaces_clone(c->group, &s->pidfd);
+        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->group, &s->pidfd);
+        if (pid < 0 && c->unconfined)
+                return failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid < 0) {
                 r = fall_back(c, pid, s->result, f);
                 if (r < 0)
@@ -186,18 +194,21 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 .landlock_abi = landlock_abi(),
                 .seccomp = seccomp_available(),
                 .send_namespaces = options->report >= 0 && report_takes_fds(options->report),
+                .unconfined = options->observer && options->observer->unconfined,
                 .refused_gaps = options->strict ? ~options->accepted_gaps : 0,
         };
         Supervisor s = {
-                .pidfd = -EBADF, .control = -EBADF, .signals = -EBADF, .options = options, .result = result,
+                .pidfd = -EBADF, .control = -EBADF, .signals = -EBADF, .options = options, .plan = plan, .result = result,
                 .interactive = options->console_socket < 0,
         };
         _cleanup_(group_remove) Group group = GROUP_NONE; /* after all that was in it */
         SignalState signals;
         int r;
 
-        result->landlock_abi = c.landlock_abi;
-        result->gaps = landlock_gaps(c.landlock_abi) | (c.seccomp ? 0 : 1U << GAP_SECCOMP);
+        if (options->observer && !c.seccomp)
+                return failure_set(f, STAGE_SECCOMP, EOPNOTSUPP, "there is nothing to audit by");
+        result->landlock_abi = c.unconfined ? 0 : c.landlock_abi;
+        result->gaps = c.unconfined ? 0 : landlock_gaps(c.landlock_abi) | (c.seccomp ? 0 : 1U << GAP_SECCOMP);
         r = refuse_gaps(result->gaps & c.refused_gaps, f);
         if (r < 0)
                 return r;

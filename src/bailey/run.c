@@ -8,6 +8,7 @@
 #include "bailey/closing.h"
 #include "bailey/enter.h"
 #include "bailey/environment.h"
+#include "bailey/explain.h"
 #include "bailey/git-watch.h"
 #include "bailey/home.h"
 #include "bailey/layers.h"
@@ -116,7 +117,8 @@ static int check_supported(const Policy *policy) {
         return 0;
 }
 
-int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+static int run_planned(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
+                       RunResult *ret) {
         _cleanup_(git_watch_freep) GitWatch *watch = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
         _cleanup_strv_free_ char **appeared = NULL;
@@ -152,12 +154,14 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
                 .rows = terminal ? terminal->rows : o->rows,
                 .columns = terminal ? terminal->columns : o->columns,
                 .error_output = o->stderr_fd,
+                .observer = observer,
         }, &result);
         if (terminal)
                 terminal_end(terminal); /* what is printed from here on comes after the command's last word, in the caller's terminal */
         if (r < 0)
                 return EXIT_NOT_RUN;
-        if (!result.started)
+        *ret = result;
+        if (!result.started || (observer && observer->unconfined))
                 return result.status;
         if (git_watch_end(watch, &appeared) < 0)
                 log_warning("Failed to look at the repositories that the command could change");
@@ -166,6 +170,16 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
         else
                 closing_print(&result, broker >= 0, o->quiet, appeared);
         return result.status;
+}
+
+int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+        RunResult result;
+
+        return run_planned(o, argv, policy, broker, terminal, NULL, &result);
+}
+
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Observer *observer, RunResult *ret) {
+        return run_planned(o, argv, policy, broker, NULL, observer, ret);
 }
 
 int run_verb(const Options *o) {
@@ -179,5 +193,7 @@ int run_verb(const Options *o) {
         if (o->broker_socket && connect_broker(o->broker_socket, &broker) < 0)
                 return EXIT_NOT_RUN;
         int r = run_resolve(o, o->argv, &account, &policy);
-        return r != 0 ? r : run_policy(o, o->argv, policy, broker, NULL);
+        if (r != 0)
+                return r;
+        return o->explain ? explain_run(o, policy, broker) : run_policy(o, o->argv, policy, broker, NULL);
 }

@@ -15,6 +15,7 @@ typedef struct Supervisor {
         const bool *started; /* see InitContext */
         bool interactive; /* the payload is in the caller's terminal: stop when it stops */
         const RunOptions *options;
+        const Plan *plan;
         RunResult *result;
 } Supervisor;
 

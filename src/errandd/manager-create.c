@@ -4,7 +4,6 @@
 
 #include "basic/fd.h"
 #include "basic/log.h"
-#include "basic/path.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"

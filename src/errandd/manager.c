@@ -187,7 +187,8 @@ static void on_scope_ended(const char *session, void *userdata) {
                 run_scope_ended(s->run);
 }
 
-void manager_adopt_shims(Manager *m, LaunchClient *l) {
+/* Has the launcher look after the shims of live sessions, which another launcher started. */
+static void adopt_shims(Manager *m, LaunchClient *l) {
         for (size_t i = 0; i < m->n_sessions; i++) {
                 Session *s = m->sessions[i];
                 if (s->undone) {
@@ -199,7 +200,7 @@ void manager_adopt_shims(Manager *m, LaunchClient *l) {
                 Identity payload;
                 Fault f = {};
 
-                if (!s->run || !s->run->launched || s->run->shim_gone || s->record->payload != launch_client_uid(l))
+                if (!s->run || s->run->shim_state != SHIM_RUNS || s->record->payload != launch_client_uid(l))
                         continue;
                 _cleanup_close_ int directory = -EBADF;
                 if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(m, &payload, &directory, &path) >= 0 &&
@@ -210,7 +211,7 @@ void manager_adopt_shims(Manager *m, LaunchClient *l) {
 }
 
 static void on_launcher_again(LaunchClient *l, void *userdata) {
-        manager_adopt_shims(userdata, l);
+        adopt_shims(userdata, l);
 }
 
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f) {
@@ -407,7 +408,7 @@ static int begin(Manager *m, Fault *f) {
         if (r >= 0 && m->mode->units) {
                 r = manager_launcher(m, &m->account, &launcher, f);
                 if (r >= 0)
-                        manager_adopt_shims(m, launcher);
+                        adopt_shims(m, launcher);
         }
         return r;
 }

@@ -2,7 +2,6 @@
 #include <stdarg.h>
 
 #include "basic/text.h"
-#include "errandd/credentials.h"
 #include "errandd/report.h"
 
 #define WIDTH 78U
@@ -168,13 +167,16 @@ static int add_limits(const ReportInput *in, Report *r) {
 
 /* A scope without some of the controllers. */
 static int add_missing_limits(const ReportInput *in, Report *r) {
+        const char *missing[ELEMENTSOF(limits)];
         char text[64] = "";
-        size_t at = 0;
+        size_t n = 0, at = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(limits); i++)
                 if (!strv_contains(in->controllers, limits[i].controller))
-                        at += (size_t) snprintf(text + at, sizeof(text) - at, "%s%s", at > 0 ? " and " : "", limits[i].limit);
-        return at == 0 ? 0 : add_gap(r, "per-session %s limits are not applied: this host delegates no cgroup controller for them", text);
+                        missing[n++] = limits[i].limit;
+        for (size_t i = 0; i < n; i++)
+                at += (size_t) snprintf(text + at, sizeof(text) - at, "%s%s", missing[i], i + 1 == n ? "" : i + 2 < n ? ", " : n > 2 ? ", and " : " and ");
+        return n == 0 ? 0 : add_gap(r, "per-session %s limits are not applied: this host delegates no cgroup controller for them", text);
 }
 
 /* Nothing stands between a session and these. */

@@ -75,9 +75,9 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) 
         GrantClock now;
         int r;
 
-        if (run && run->broker && run->broker_away && !g)
+        if (run && run->broker_state == BROKER_AWAY && !g)
                 return -EAGAIN; /* it may come back with what it had */
-        if (!run || !run->broker || !run->broker_ready || run->broker_closing)
+        if (!run || run->broker_state != BROKER_WORKS)
                 return 0; /* it gets those in force with its set-up */
         char *id = strdup(s->record->id);
         if (!id)
@@ -113,7 +113,7 @@ static int check_state(Session *s, Fault *f) {
                                  session_state_to_string(state));
         if (!s->run || (s->run->port == 0 && !s->run->broker))
                 return fault_set(f, ERROR_WRONG_STATE, "session %s has no network, so no host can be granted to it", s->record->id);
-        if (s->run->broker_closing || (state == SESSION_RUNNING && !s->run->broker))
+        if (s->run->broker_state >= BROKER_CLOSING || (state == SESSION_RUNNING && !s->run->broker))
                 return fault_set(f, ERROR_WRONG_STATE, "the broker of session %s has ended; no host can be granted any more", s->record->id);
         return 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
 
-#include "basic/clock.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/units.h"

@@ -58,7 +58,7 @@ static void test_limits(void) {
         CHECK_STR(report.gaps[0], "per-session memory and cpu limits are not applied: this host delegates no cgroup controller for them");
         controllers = none;
         CHECK(!strstr(build("{}", NULL, NULL, true), "is held to"));
-        CHECK_STR(report.gaps[0], "per-session memory and cpu and process limits are not applied: this host delegates no cgroup controller for them");
+        CHECK_STR(report.gaps[0], "per-session memory, cpu, and process limits are not applied: this host delegates no cgroup controller for them");
         controllers = NULL;
 }
 
