@@ -25,7 +25,7 @@ static const GapWords gap_table[_GAP_MAX] = {
         [GAP_READ_ONLY] = {"read-only", "a read-only path inside a writable directory is not protected"},
         [GAP_PRIVATE_TMP] = {"private-tmp", "/tmp and /dev/shm are not private"},
         [GAP_PRIVATE_HOME] = {"private-home", "the private home is not at the real home's path"},
-        [GAP_RESOURCES] = {"resources", "the limits of memory, processes and CPU are not applied"},
+        [GAP_RESOURCES] = {"resources", "not all limits of memory, processes and CPU are applied"},
 };
 
 const char *gap_to_string(Gap g) {
