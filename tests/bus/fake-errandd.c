@@ -41,6 +41,11 @@ static void end(Session *s, const char *code) {
         s->record->exit_status = (uint64_t) atoi(code);
 }
 
+/* Whom a bus started, nobody else ends. */
+static void leave(void *userdata) {
+        (void) sd_event_exit(userdata, EXIT_SUCCESS);
+}
+
 int main(int argc, char **argv) {
         Authorizer authorizer = {.check = check, .operator = no_operator};
         const char *word = argc > 1 ? argv[1] : "", *owner = getenv("OWNER");
@@ -64,7 +69,7 @@ int main(int argc, char **argv) {
         fake_session(manager, "b2", 4242);
         if (streq(word, "polkit") && authorizer_polkit_new(bus, NULL, &asked) < 0)
                 return EXIT_FAILURE;
-        if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = asked, .mode = CONFIG_SYSTEM}, &face) < 0 ||
+        if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = asked, .mode = CONFIG_SYSTEM, .lost = leave, .userdata = event}, &face) < 0 ||
             sd_event_add_post(event, &source, say, NULL) < 0)
                 return EXIT_FAILURE;
         if (bus_request_name(bus, &f) < 0) {

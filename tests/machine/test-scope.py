@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 import errand_launch  # noqa: E402
 import errand_machine as machine  # noqa: E402
-from errand_launch import Watch, children, descendants, wait_for  # noqa: E402
+from errand_launch import Watch, children, children_named, descendants, wait_for  # noqa: E402
 from errand_machine import good, show  # noqa: E402
 from errand_test import case  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
@@ -106,8 +106,9 @@ def _(t):
     s.pid = reply["pid"]
     s.started()
     place = f"/user.slice/user-{AGENT.pw_uid}.slice/{SERVICE}/errand.slice/{unit}"
-    for pid in descendants(s.pid):
-        t.equal(cgroup(pid), place, f"the group of {pid}")
+    # Within it bailey makes leaves: its own, and that of what it confines.
+    t.equal({cgroup(pid) for pid in descendants(s.pid)} - {place, place + "/init"}, {place + "/payload"}, "the groups of the session")
+    t.equal(cgroup(children_named(s, "sleep")[0]), place + "/payload", "the group of the command")
     t.contains(cgroup(s.pid), "/errand-launch.service", "the shim's group")
     bailey = children(s.pid)[0]
     with open(f"/proc/{bailey}/environ", "rb") as f:
