@@ -82,7 +82,15 @@ int plan_print(const Plan *p, FILE *f) {
                 r = print_access(&p->accesses[i], f);
         if (r < 0)
                 return r;
-        fprintf(f, "network   %s\n", p->network == NETWORK_BROKER ? "broker" : "isolated");
+        fprintf(f, "network   %s\n", network_mode_to_string(p->network->mode));
+        if (network_has_ports(p->network)) {
+                if (p->network->connect_any)
+                        fputs("connect   any\n", f);
+                for (size_t i = 0; i < p->network->n_connect_ports; i++)
+                        fprintf(f, "connect   %u\n", p->network->connect_ports[i]);
+                for (size_t i = 0; i < p->network->n_bind_ports; i++)
+                        fprintf(f, "bind      %u\n", p->network->bind_ports[i]);
+        }
         fprintf(f, "chdir     %s\n", cwd);
         fprintf(f, "execute   %s\n", executable);
         return ferror(f) ? -EIO : 0;

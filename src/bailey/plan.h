@@ -7,6 +7,7 @@
 
 #include <limits.h>
 
+#include "bailey/network.h"
 #include "basic/macro.h"
 
 typedef enum StepType {
@@ -61,19 +62,12 @@ typedef struct PlanAccess {
         AccessRights rights;
 } PlanAccess;
 
-typedef enum NetworkMode {
-        NETWORK_ISOLATED, /* own namespace, loopback only */
-        NETWORK_BROKER,   /* the same, and one listener handed to a broker */
-        _NETWORK_MODE_MAX,
-        _NETWORK_MODE_INVALID = -EINVAL,
-} NetworkMode;
-
 typedef struct Plan {
         PlanStep *steps;
         size_t n_steps;
         PlanAccess *accesses;
         size_t n_accesses;
-        NetworkMode network;
+        const Network *network; /* borrowed */
         char *executable; /* path inside of the file to execute */
         char **argv;      /* argv[0] as the caller wrote it */
         char **environment;

@@ -16,12 +16,15 @@ static const struct {
         {"landlock-truncate", "truncating files is not restricted by Landlock: this kernel's is older than ABI 3"},
         {"landlock-ioctl", "ioctls on devices are not restricted by Landlock: this kernel's is older than ABI 5"},
         {"landlock-scope", "abstract sockets and signals are held by the namespaces alone: this kernel's Landlock is older than ABI 6"},
+        {"landlock-network", "TCP ports are not restricted: this kernel's Landlock is older than ABI 4"},
         {"seccomp", "system calls are not filtered: this kernel has no seccomp filters"},
         {"sysfs", "there is no /sys in a session: this host allows no fresh one to be mounted"},
         {"nested-deny", "a path denied inside a granted directory is not protected"},
         {"read-only", "a read-only path inside a writable directory is not protected"},
         {"private-tmp", "/tmp and /dev/shm are not private to a session"},
         {"private-home", "a session's private home is not at the real home's path"},
+        {"proxy-net", "a session has no private network: the host's address stays visible"},
+        {"loopback-rule", "no packet filter rule can be installed: that the host's loopback is out of reach is left to pasta alone"},
         {"resources", "limits of memory, processes and CPU in a policy are not applied"},
 };
 
