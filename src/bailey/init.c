@@ -86,7 +86,7 @@ static int keep_descriptors(const Init *i) {
 static int write_network_setting(const char *name, const char *value, Failure *f) {
         char path[96];
 
-        (void) snprintf(path, sizeof(path), "/proc/sys/net/ipv6/conf/default/%s", name);
+        (void) snprintf(path, sizeof(path), "/proc/sys/net/%s", name);
         int r = write_file_once(path, value);
         /* A kernel without IPv6 has none of them. */
         return r < 0 && r != -ENOENT ? failure_set(f, STAGE_PASTA, r, "%s", path) : 0;
@@ -96,9 +96,12 @@ static int write_network_setting(const char *name, const char *value, Failure *f
 static int settle_interface(const Init *i) {
         const Network *n = i->context->plan->network;
         const char *const off[] = {n->ipv6 ? "0" : "1", "0", "0"};
-        static const char *const names[] = {"disable_ipv6", "accept_dad", "accept_ra"};
-        int r = 0;
+        static const char *const names[] = {"ipv6/conf/default/disable_ipv6", "ipv6/conf/default/accept_dad", "ipv6/conf/default/accept_ra"};
+        char group[32];
 
+        /* As on most hosts: an echo needs no privilege. */
+        (void) snprintf(group, sizeof(group), "%u %u", i->context->gid, i->context->gid);
+        int r = write_network_setting("ipv4/ping_group_range", group, i->failure);
         for (size_t k = 0; k < ELEMENTSOF(names) && r >= 0; k++)
                 r = write_network_setting(names[k], off[k], i->failure);
         return r;

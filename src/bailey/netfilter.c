@@ -20,9 +20,12 @@ int netfilter_rules(const Network *n, bool reject, char **ret) {
                                  "table inet bailey {\n"
                                  "chain out { type filter hook output priority -300; policy accept;\n"
                                  "oifname \"lo\" accept\n"
+                                 "%s%s%s"
                                  "ip daddr { 127.0.0.0/8, %s } drop\n"
                                  "ip6 daddr { ::1, " NETWORK_GATEWAY_IPV6 " } meta l4proto { tcp, udp } drop\n"
-                                 "}\n}\n", gateway);
+                                 "}\n}\n",
+                                 reject ? "ip daddr { 127.0.0.0/8, " : "", reject ? gateway : "",
+                                 reject ? " } meta l4proto tcp reject with tcp reset\n" : "", gateway);
                 return k < 0 ? -ENOMEM : 0;
         }
         if (n->mode == NETWORK_EGRESS_PROXY)
