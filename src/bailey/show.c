@@ -119,15 +119,16 @@ static const char *network_name(NetworkMode m) {
 
 static int print_network(const Policy *p, const ShownNetwork *network, FILE *f) {
         if (!p->egress_allow)
-                fputs("network:\n  egress: DenyAll\n", f);
+                fputs("network:\n  egress: DenyAll", f);
         else if (!p->egress_hosts)
-                fputs("network:\n  egress: AllowAll\n", f);
+                fputs("network:\n  egress: AllowAll", f);
         else {
                 fputs("network:\n  egress: Allow [", f);
                 for (char **s = p->egress_hosts; *s; s++)
                         fprintf(f, "%s%s", s == p->egress_hosts ? "" : ", ", *s);
-                fputs("]\n", f);
+                fputs("]", f);
         }
+        int r = print_layer(p, p->egress_layer, 0, f);
         fputs("  bind_ports: [", f);
         for (size_t i = 0; i < p->n_bind_ports; i++)
                 fprintf(f, "%s%u", i ? ", " : "", p->bind_ports[i]);
@@ -137,7 +138,7 @@ static int print_network(const Policy *p, const ShownNetwork *network, FILE *f) 
         if (network->proxy_asked && !network_has_pasta(network->network))
                 fprintf(f, "  proxy-net: not here (%s)%s\n", network->namespaces ? "pasta is missing" : "no user namespaces",
                         network->network->mode == NETWORK_ISOLATED && network->namespaces ? "" : ": the host's address stays visible");
-        return 0;
+        return r;
 }
 
 /* In whole; a project in it is no grant of the home. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
+#include <stdint.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -16,8 +18,21 @@ void log_setup(const char *name, LogLevel max) {
         log_set_target(LOG_TARGET_AUTO);
 }
 
+/* systemd.exec(5): the variable names the device and inode that it made stderr. It is inherited by whoever is started from a service,
+ * a terminal's shell too, so it says nothing by itself. */
+static bool stderr_is_journal(void) {
+        const char *stream = getenv("JOURNAL_STREAM");
+        char own[64];
+        struct stat st;
+
+        if (!stream || fstat(STDERR_FILENO, &st) < 0)
+                return false;
+        (void) snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino);
+        return streq(stream, own);
+}
+
 void log_set_target(LogTarget target) {
-        to_journal = target == LOG_TARGET_AUTO ? getenv("JOURNAL_STREAM") != NULL : target == LOG_TARGET_JOURNAL;
+        to_journal = target == LOG_TARGET_AUTO ? stderr_is_journal() : target == LOG_TARGET_JOURNAL;
 }
 
 const char *log_program(void) {
@@ -49,7 +64,8 @@ _printf_(2, 0) static void log_valist(LogLevel level, const char *format, va_lis
         clean = string_escape_control(text);
         if (!clean)
                 return;
-        int n = asprintf(&line, "%s%s: %s%s\n", to_journal ? priority[level] : "", program, word[level], clean);
+        /* The journal knows whose line it is, and how grave. */
+        int n = to_journal ? asprintf(&line, "%s%s\n", priority[level], clean) : asprintf(&line, "%s: %s%s\n", program, word[level], clean);
         if (n < 0)
                 return;
         /* One write a line: lines of two processes on one stderr do not mix. */

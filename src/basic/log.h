@@ -4,8 +4,8 @@
 #include "basic/macro.h"
 
 /* One line to stderr, prefixed by the program's name ("bailey: …"), with control characters escaped so that no name that
- * came from outside can forge a line. When stderr is the journal's (JOURNAL_STREAM is set) a "<N>" priority is put
- * before it. Library code returns errors; programs log them once. */
+ * came from outside can forge a line. When stderr is the journal's (JOURNAL_STREAM names it) a "<N>" priority is put
+ * in place of the name. Library code returns errors; programs log them once. */
 
 typedef enum LogLevel {
         LOG_LEVEL_ERROR,

@@ -191,10 +191,10 @@ void grants_save(const Grants *g, JsonWriter *w) {
 
 static int load_one(Grants *g, JsonNode *node, usec_t now, const char **ret_problem) {
         JsonObject *o = JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-        const char *id, *host, *word;
-        GrantDuration duration;
-        usec_t deadline;
-        bool used;
+        const char *id = NULL, *host = NULL, *word = NULL;
+        GrantDuration duration = _GRANT_DURATION_INVALID;
+        usec_t deadline = 0;
+        bool used = false;
 
         *ret_problem = "a grant is not whole";
         if (!o || json_get_string(o, "id", &id) < 0 || json_get_string(o, "host", &host) < 0 || json_get_string(o, "duration", &word) < 0 ||
@@ -213,9 +213,9 @@ static int load_one(Grants *g, JsonNode *node, usec_t now, const char **ret_prob
 }
 
 static int load_spent(JsonObject *saved, GrantSpent *ret, const char **ret_problem) {
-        const char *id, *host;
-        JsonObject *o;
-        Host h;
+        const char *id = NULL, *host = NULL;
+        JsonObject *o = NULL;
+        Host h = {};
 
         *ret = (GrantSpent){};
         int r = json_get_object(saved, "spending", &o);

@@ -124,7 +124,7 @@ int keep_again(const Stored *s, StateFile *state, Keep **ret) {
 static int write_state(Keep *k, const Broker *b) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_free_ char *text = NULL;
-        size_t size;
+        size_t size = 0;
 
         json_open_object(&w, NULL);
         json_add_u64(&w, "v", 1);

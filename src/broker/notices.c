@@ -78,7 +78,7 @@ static bool tell_receipt_failed(Notices *n) {
 
 void notices_sum_up(Notices *n) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        uint64_t count, hosts;
+        uint64_t count = 0, hosts = 0;
 
         if (n->fd < 0 || !refusals_summary(&n->refusals, &count, &hosts))
                 return;
@@ -121,7 +121,7 @@ static void keep_use(Notices *n, const GrantUsed *u) {
 
 void notices_attach(Notices *n, int fd) {
         const RefusedHost *h;
-        uint64_t count;
+        uint64_t count = 0;
         size_t told = 0;
 
         n->fd = fd;
@@ -149,7 +149,7 @@ void notices_detach(Notices *n) {
 }
 
 void notices_refused(Notices *n, const char *host, uint16_t port) {
-        uint64_t count;
+        uint64_t count = 0;
 
         if (n->fd < 0)
                 refusals_keep(&n->refusals, host, port, now_monotonic());

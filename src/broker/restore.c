@@ -50,9 +50,9 @@ static int read_state(Found *f, Stored *s, const char **ret_problem) {
         _cleanup_json_parser_ JsonParser *parser = NULL;
         _cleanup_free_ char *text = NULL;
         JsonProblem json;
-        JsonObject *o;
-        uint64_t version;
-        size_t size;
+        JsonObject *o = NULL;
+        uint64_t version = 0;
+        size_t size = 0;
 
         int fd = stored_take(s, "state");
         if (fd < 0)
@@ -98,7 +98,7 @@ static int gather_fds(Stored *s, const char *text, size_t size, int fds[static M
         _cleanup_strv_free_ char **names = NULL;
         char name[KEEP_NAME_MAX];
         JsonProblem json;
-        JsonObject *o;
+        JsonObject *o = NULL;
 
         int r = json_read_object(text, size, MESSAGE_DEPTH_MAX, &parser, &o, &json);
         if (r == -ENOMEM)

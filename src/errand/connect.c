@@ -100,13 +100,15 @@ static int error_code(const sd_bus_error *e, int r) {
 }
 
 int bus_failure(const sd_bus_error *e, int r, const char *format, ...) {
+        _cleanup_free_ char *text = NULL;
         int code = error_code(e, r);
-        char before[256];
         va_list ap;
 
         va_start(ap, format);
-        (void) vsnprintf(before, sizeof(before), format, ap);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
         va_end(ap);
+        const char *before = text ?: "out of memory";
         if (code == EXIT_NO_DAEMON)
                 log_error("%s: errandd went away before it answered", before);
         else if (sd_bus_error_is_set(e) && e->message)

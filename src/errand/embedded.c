@@ -217,7 +217,7 @@ int embedded_start(const Paths *p, const Request *q, int *ret) {
         }
         n = add_option(argv, n, "--state-dir", q->state_dir);
         n = add_option(argv, n, "--config", q->config ? p->config : NULL); /* absolute, for embedded_was_given() */
-        (void) add_option(argv, n, "--user", q->account);
+        (void) add_option(argv, n, "--account", q->account);
         r = start_once(p, program, (char *const *) argv, ret);
         if (r == ERRANDD_OTHER_SERVES) /* two were started at one time, or the last one is ending */
                 r = await_other(p, program, (char *const *) argv, ret);

@@ -42,6 +42,14 @@ int identity_of(uid_t uid, Identity *ret) {
         return 0;
 }
 
+int identity_by_name(const char *name, Identity *ret) {
+        const struct passwd *pw = getpwnam(name);
+
+        if (!pw)
+                return -ENOENT;
+        return pw->pw_uid == geteuid() ? -EPERM : identity_of(pw->pw_uid, ret);
+}
+
 int identity_become(const Identity *i) {
         uid_t ruid, euid, suid;
 

@@ -19,19 +19,21 @@ typedef struct Identity {
 
 /* Of a uid, by the account database. As root, and for uid 0, -EPERM. */
 int identity_of(uid_t uid, Identity *ret);
+/* Of another account than errandd's: -ENOENT when there is none of that name, -EPERM for root and errandd's own. */
+int identity_by_name(const char *name, Identity *ret);
 
 /* What a process of ours becomes between fork and exec; async-signal-safe. 0 or a negative errno; nothing to do for one's own uid. */
 int identity_become(const Identity *i);
 
 typedef enum AccountReason {
         ACCOUNT_OWN,     /* errandd is no root */
-        ACCOUNT_NAMED,   /* --user */
+        ACCOUNT_NAMED,   /* --account */
         ACCOUNT_SUDO,    /* SUDO_UID */
         ACCOUNT_PROJECT, /* the project's owner */
         ACCOUNT_NOBODY,  /* none of them: told with a notice */
 } AccountReason;
 
-/* Whom the payload of a session in that project (-EBADF: in none) runs as. `user` is --user's name or number, or NULL. */
+/* Whom the payload of a session in that project (-EBADF: in none) runs as. `user` is --account's name or number, or NULL. */
 int account_decide(const char *user, int project, Identity *ret, AccountReason *ret_reason, Fault *f);
 
 /* Whether that account can work in the directory, found out as that account. A sentence in *f when not; `path` is what the sentence calls it. */

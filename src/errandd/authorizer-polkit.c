@@ -231,7 +231,7 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
         if (!a)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
-                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .operator = polkit_operator},
+                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,
                 .interactive_timeout = AUTHORIZE_INTERACTIVE_USEC,

@@ -27,6 +27,8 @@ struct Authorizer {
         void (*cancel)(Authorizer *a, void *ticket); /* NULL where nothing is ever in progress */
         /* An operator may do what an owner may, and give what only an operator gives. Never asks anybody. */
         bool (*operator)(Authorizer *a, uid_t uid);
+        /* The configuration was read again; the operators before stay when it fails. NULL where none are configured. */
+        int (*set_operators)(Authorizer *a, char *const *operators);
 };
 
 /* User and embedded mode: the daemon's own account, and root which needs no leave, are owner and operator of everything; nobody else is

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -12,53 +7,65 @@
 #include "basic/parse.h"
 #include "basic/text.h"
 #include "errandd/broker-client.h"
-#include "errandd/paths.h"
-#include "errandd/spawn.h"
+#include "shared/session-id.h"
 
 #define CLOSE_USEC USEC_PER_SEC
-#define END_USEC (2 * USEC_PER_SEC)
-#define SESSION_BACKLOG 4 /* one is expected */
+#define BACK_USEC (15 * USEC_PER_SEC) /* within which a broker that crashed has to do its work again: its unit restarts it at once */
+#define AGAIN_FIRST_USEC (20 * USEC_PER_MSEC)
+#define AGAIN_LAST_USEC (500 * USEC_PER_MSEC)
 
 struct BrokerClient {
         sd_event *event;
         BrokerHandler handler;
-        Channel *channel;
-        pid_t pid; /* 0: reaped */
-        uint64_t refused; /* the total that its events told last */
-        sd_event_source *child, *patience;
-        ChannelReply close_reply;
-        void *close_userdata;
+        BrokerProcess *process;
+        char session[SESSION_ID_MAX + 1];
+        Channel *channel;    /* NULL: not connected */
+        bool found;          /* not started by us, and set up by somebody else */
+        bool configured;     /* it said that it is set up */
+        bool closing, going; /* it was told to */
+        uint64_t refused;    /* the total that its events told last */
+        sd_event_source *patience, *again;
+        usec_t lost, wait;   /* since when it is waited for; 0: it is not */
+        ChannelReply setup_reply, close_reply;
+        void *setup_userdata, *close_userdata;
+        char *how;           /* why it was given up */
 };
 
 static void kill_now(BrokerClient *b) {
-        if (b->pid > 0)
-                (void) kill(b->pid, SIGKILL); /* not reaped yet, so the number is still its own */
+        b->going = true;
+        b->again = sd_event_source_disable_unref(b->again);
+        b->process->class->kill(b->process);
 }
 
 BrokerClient *broker_client_free(BrokerClient *b) {
         if (!b)
                 return NULL;
-        b->child = sd_event_source_disable_unref(b->child);
-        if (b->pid > 0) {
-                kill_now(b);
-                while (waitpid(b->pid, NULL, 0) < 0 && errno == EINTR)
-                        ;
-        }
+        broker_process_free(b->process);
         sd_event_source_disable_unref(b->patience);
+        sd_event_source_disable_unref(b->again);
         channel_free(b->channel);
         sd_event_unref(b->event);
+        free(b->how);
         return mfree(b);
 }
 
-static int on_child(_unused_ sd_event_source *s, const siginfo_t *si, void *userdata) {
-        BrokerClient *b = userdata;
-        int status = si->si_code == CLD_EXITED ? W_EXITCODE(si->si_status, 0) : W_EXITCODE(0, si->si_status);
+bool broker_client_connected(const BrokerClient *b) {
+        return b->channel && b->lost == 0;
+}
 
-        b->pid = 0;
-        b->child = sd_event_source_disable_unref(b->child);
+static void on_ended(const char *how, void *userdata) {
+        BrokerClient *b = userdata;
+
         b->patience = sd_event_source_disable_unref(b->patience);
-        b->handler.ended(status, b->handler.userdata);
-        return 0;
+        b->again = sd_event_source_disable_unref(b->again);
+        b->handler.ended(b->how ?: how, b->handler.userdata);
+}
+
+static void give_up(BrokerClient *b, const char *why) {
+        if (b->going)
+                return;
+        b->how = strdup(why);
+        kill_now(b);
 }
 
 /* The broker counts from its start. */
@@ -89,69 +96,129 @@ static void on_event(Message *m, void *userdata) {
                 log_warning("an event of a broker was not understood and is ignored");
 }
 
-/* Listens as `session` in that directory, for the payload's account alone. */
-static int listen_session(const BrokerStart *start) {
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
+/* ---- one that comes back ---- */
 
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-                return -errno;
-        if (unlinkat(start->directory, "session", 0) < 0 && errno != ENOENT) /* of an earlier start */
-                return -errno;
-        (void) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/session", start->directory);
-        mode_t mask = umask(0177);
-        int r = bind(fd, (const struct sockaddr *) &address, sizeof(address)) < 0 ? -errno : 0;
-        (void) umask(mask);
-        if (r >= 0 && start->payload && fchownat(start->directory, "session", start->payload->uid, start->payload->gid, AT_SYMLINK_NOFOLLOW) < 0)
-                r = -errno;
-        if (r >= 0 && listen(fd, SESSION_BACKLOG) < 0)
-                r = -errno;
-        return r < 0 ? r : TAKE_FD(fd);
+static void try_again(BrokerClient *b);
+
+static void on_gone(void *userdata) {
+        BrokerClient *b = userdata;
+
+        b->channel = channel_free(b->channel);
+        if (b->going || !b->process->class->connect)
+                return; /* its end is told by whoever runs it */
+        if (b->closing) {
+                kill_now(b); /* one that came back would know of no close */
+                return;
+        }
+        if (!b->configured && !b->found) {
+                give_up(b, "it ended before it was set up");
+                return;
+        }
+        if (b->lost == 0) {
+                b->lost = now_monotonic();
+                b->wait = AGAIN_FIRST_USEC;
+                b->handler.away(b->handler.userdata);
+        }
+        try_again(b);
 }
 
-static int start_process(BrokerClient *b, const BrokerStart *start, int control, int session) {
-        char *const argv[] = {(char *) "errand-broker", NULL}, *const environment[] = {(char *) "PATH=/usr/bin:/bin", (char *) "LANG=C.UTF-8", NULL};
-        const int fds[] = {control, session};
+static void on_stats(Message *m, const char *problem, void *userdata) {
+        BrokerClient *b = userdata;
+        uint64_t port = 0, refused = 0;
+        bool configured = false;
+        const char *session;
 
-        _cleanup_close_ int program = paths_open_program("errand-broker");
-        if (program < 0)
-                return program;
-        int r = spawn(&(SpawnRequest){
-                .program = program,
-                .argv = argv,
-                .environment = environment,
-                .fds = fds,
-                .n_fds = ELEMENTSOF(fds),
-                .activation = "control:session",
-                .log = start->log,
-                .identity = start->identity,
-                .bound = true,
-        }, &b->pid);
-        return r < 0 ? r : sd_event_add_child(b->event, &b->child, b->pid, WEXITED, on_child, b);
+        if (!m)
+                return; /* its connection went: on_gone() sees to it */
+        JsonObject *o = message_object(m);
+        (void) json_get_bool(o, "configured", &configured);
+        if (problem || !configured || json_get_string(o, "session", &session) < 0 || !streq(session, b->session)) {
+                give_up(b, problem ? "it does not say how it is" : "it came back without its keys");
+                return;
+        }
+        (void) json_get_u64(o, "port", UINT16_MAX, &port);
+        (void) json_get_u64(o, "refused", INT64_MAX, &refused);
+        if (refused < b->refused)
+                b->refused = 0; /* another process, which counts anew */
+        b->configured = true;
+        b->lost = 0;
+        b->again = sd_event_source_disable_unref(b->again);
+        b->handler.back((uint16_t) port, take_fresh(b, refused), b->handler.userdata);
 }
 
-int broker_client_new(sd_event *event, const BrokerStart *start, const BrokerHandler *handler, BrokerClient **ret, Fault *f) {
-        _cleanup_(broker_client_freep) BrokerClient *b = calloc(1, sizeof(BrokerClient));
-        int pair[2];
+static int attach(BrokerClient *b, int fd) {
+        return channel_new(b->event, fd, &(ChannelHandler){.event = on_event, .gone = on_gone, .userdata = b}, &b->channel);
+}
+
+static int ask_how_it_is(BrokerClient *b) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(b->channel, &w, "stats");
+        return channel_send(b->channel, &w, NULL, 0, on_stats, b);
+}
+
+static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        BrokerClient *b = userdata;
+
+        b->again = sd_event_source_disable_unref(b->again);
+        if (now_monotonic() - b->lost >= BACK_USEC) {
+                give_up(b, "it did not come back in time");
+                return 0;
+        }
+        if (!b->channel) {
+                int fd = b->process->class->connect(b->process), r = fd;
+                if (r >= 0)
+                        r = attach(b, fd);
+                if (r >= 0 && ask_how_it_is(b) < 0)
+                        b->channel = channel_free(b->channel);
+        }
+        try_again(b); /* also while the answer is waited for */
+        return 0;
+}
+
+static void try_again(BrokerClient *b) {
+        if (b->again || b->going)
+                return;
+        if (sd_event_add_time_relative(b->event, &b->again, CLOCK_MONOTONIC, b->wait, 0, on_again, b) < 0)
+                give_up(b, "there is no timer to wait for it");
+        b->wait = MIN(2 * b->wait, AGAIN_LAST_USEC);
+}
+
+static void on_started(int control, void *userdata) {
+        BrokerClient *b = userdata;
+
+        int r = attach(b, control);
+        if (r >= 0 && b->found) {
+                b->lost = now_monotonic(); /* it is to answer in time */
+                b->wait = AGAIN_FIRST_USEC;
+                r = ask_how_it_is(b);
+                if (r >= 0)
+                        try_again(b);
+        }
+        if (r < 0)
+                give_up(b, strerror(-r));
+        else if (!b->found)
+                b->handler.started(b->handler.userdata);
+}
+
+int broker_client_new(sd_event *event, const BrokerSpawn *spawn, const BrokerUnit *unit, const char *session, uint64_t refused,
+                      const BrokerHandler *handler, BrokerClient **ret, Fault *f) {
+        _cleanup_free_ BrokerClient *b = calloc(1, sizeof(BrokerClient));
 
         if (!b)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        b->event = sd_event_ref(event);
-        b->handler = *handler;
-        _cleanup_close_ int session = listen_session(start);
-        if (session < 0)
-                return fault_set(f, ERROR_SETUP, "the broker's session socket cannot be made: %s", strerror(-session));
-        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return fault_set(f, ERROR_SETUP, "no socket for the broker: %s", strerror(errno));
-        _cleanup_close_ int ours = pair[0], theirs = pair[1];
-        int r = start_process(b, start, theirs, session);
-        if (r >= 0)
-                r = channel_new(event, TAKE_FD(ours), &(ChannelHandler){.event = on_event, .userdata = b}, &b->channel);
+        *b = (BrokerClient){.event = event, .handler = *handler, .found = unit && unit->running, .refused = refused};
+        (void) snprintf(b->session, sizeof(b->session), "%s", session);
+        const BrokerProcessHandler mine = {.started = on_started, .ended = on_ended, .userdata = b};
+        int r = unit ? broker_units_new(event, unit, &mine, &b->process, f) : broker_spawned_new(event, spawn, &mine, &b->process, f);
         if (r < 0)
-                return fault_set(f, ERROR_SETUP, "errand-broker cannot be started: %s", strerror(-r));
+                return r;
+        sd_event_ref(event);
         *ret = TAKE_PTR(b);
         return 0;
 }
+
+/* ---- what is said to it ---- */
 
 typedef struct SetupFds {
         int fds[MESSAGE_FDS_MAX];
@@ -260,10 +327,19 @@ static int format_setup(BrokerClient *b, const BrokerSetup *setup, JsonWriter *w
         return r;
 }
 
+static void on_set_up(Message *m, const char *problem, void *userdata) {
+        BrokerClient *b = userdata;
+
+        b->configured = m && !problem;
+        b->setup_reply(m, problem, b->setup_userdata);
+}
+
 int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply reply, void *userdata, Fault *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_close_ int keys = -EBADF;
 
+        if (!b->channel)
+                return fault_set(f, ERROR_SETUP, "the broker cannot be set up: it is not connected");
         int r = credentials_format_keys(setup->credentials, &keys);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the keys cannot be passed on: %s", strerror(-r));
@@ -271,7 +347,9 @@ int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply 
         r = format_setup(b, setup, &w, &fds, f);
         if (r < 0)
                 return r;
-        r = channel_send(b->channel, &w, fds.fds, fds.n, reply, userdata);
+        b->setup_reply = reply;
+        b->setup_userdata = userdata;
+        r = channel_send(b->channel, &w, fds.fds, fds.n, on_set_up, b);
         if (r == -EMSGSIZE)
                 return fault_set(f, ERROR_LIMIT, "the allowlist and the lists of capabilities are too long for a broker: its set-up holds 64 KiB");
         return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be set up: %s", strerror(-r)) : 0;
@@ -285,6 +363,8 @@ int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, 
 
         if (remaining == 0)
                 return -ETIME;
+        if (!broker_client_connected(b))
+                return -ENOTCONN;
         (void) snprintf(id, sizeof(id), "%u", g->number);
         channel_open(b->channel, &w, "grant");
         json_add_string(&w, "id", id);
@@ -299,6 +379,8 @@ int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, v
         _cleanup_(json_writer_done) JsonWriter w = {};
         char id[16];
 
+        if (!broker_client_connected(b))
+                return -ENOTCONN;
         (void) snprintf(id, sizeof(id), "%u", number);
         channel_open(b->channel, &w, "revoke");
         json_add_string(&w, "id", id);
@@ -323,17 +405,22 @@ static void on_closed(Message *m, const char *problem, void *userdata) {
         BrokerClient *b = userdata;
 
         b->patience = sd_event_source_disable_unref(b->patience);
-        if (b->close_reply)
-                b->close_reply(m, problem, b->close_userdata);
+        if (problem)
+                kill_now(b); /* one that crashed would come back with its keys */
+        b->close_reply(m, problem, b->close_userdata);
 }
 
 int broker_client_close(BrokerClient *b, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
+        b->closing = true;
         b->close_reply = reply;
         b->close_userdata = userdata;
-        channel_open(b->channel, &w, "close");
-        int r = channel_send(b->channel, &w, NULL, 0, on_closed, b);
+        int r = -ENOTCONN;
+        if (b->channel) {
+                channel_open(b->channel, &w, "close");
+                r = channel_send(b->channel, &w, NULL, 0, on_closed, b);
+        }
         if (r >= 0)
                 arm(b, CLOSE_USEC);
         else
@@ -342,8 +429,7 @@ int broker_client_close(BrokerClient *b, ChannelReply reply, void *userdata) {
 }
 
 void broker_client_end(BrokerClient *b) {
-        if (b->pid <= 0)
-                return;
-        (void) kill(b->pid, SIGTERM);
-        arm(b, END_USEC);
+        b->going = true;
+        b->again = sd_event_source_disable_unref(b->again);
+        b->process->class->end(b->process);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One session's broker, as errandd starts it and speaks to it. In embedded mode it is a child, given its two sockets as socket activation would. */
+/* One session's broker, as errandd speaks to it, however it came to run (broker-process.h). One whose unit brings it back is connected to again. */
 
-#include "errandd/account.h"
+#include "errandd/broker-process.h"
 #include "errandd/budgets.h"
 #include "errandd/channel.h"
 #include "errandd/credentials.h"
@@ -12,27 +12,30 @@
 typedef struct BrokerClient BrokerClient;
 
 typedef struct BrokerHandler {
+        void (*started)(void *userdata); /* it waits for its set-up */
+        void (*away)(void *userdata);    /* it crashed, and is waited for: nothing can be asked of it */
+        /* It is there again, or found by an errandd that started after it, and does its work: of its grants it is to be told anew. port is that of
+         * its listener in the session, 0 when it has none yet; fresh is what it refused and did not tell. */
+        void (*back)(uint16_t port, uint64_t fresh, void *userdata);
         /* count is of that host since it was last told; fresh, of all hosts since the last of these two calls: these add up */
         void (*refused)(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata);
         void (*denied_summary)(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata);
         void (*grant_used)(uint32_t number, void *userdata);
         void (*receipt_failed)(void *userdata);
-        void (*ended)(int status, void *userdata); /* the process is gone and reaped; status as waitpid(2) has it */
+        void (*ended)(const char *how, void *userdata); /* nothing of it is left; a phrase */
         void *userdata;
 } BrokerHandler;
 
-typedef struct BrokerStart {
-        int directory;            /* where the session socket is made, as "session" */
-        const Identity *payload;  /* who may connect to it; NULL: errandd's own account */
-        const Identity *identity; /* who the broker is; NULL: the same */
-        int log;                  /* its messages */
-} BrokerStart;
-
-/* Starts it. The callbacks come from the event loop only, and one may free the client. */
-int broker_client_new(sd_event *event, const BrokerStart *start, const BrokerHandler *handler, BrokerClient **ret, Fault *f);
-/* Ends the process at once, if it has not ended. */
+/* The callbacks come from the event loop only, and one may free the client. One of the two is given; a unit that runs already was set up. `refused` is
+ * how many connections of it are counted already. */
+int broker_client_new(sd_event *event, const BrokerSpawn *spawn, const BrokerUnit *unit, const char *session, uint64_t refused,
+                      const BrokerHandler *handler, BrokerClient **ret, Fault *f);
+/* A child is ended at once; units go on. */
 BrokerClient *broker_client_free(BrokerClient *b);
 DEFINE_CLEANUP(BrokerClient *, broker_client_free);
+
+/* Whether it can be asked now. */
+bool broker_client_connected(const BrokerClient *b);
 
 typedef struct BrokerSetup {
         const char *session;
@@ -53,8 +56,9 @@ int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply 
 int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, void *userdata);
 int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, void *userdata);
 
-/* Credential, stand-ins and listener are dead when reply comes. A broker that does not answer within a second is killed. */
+/* Credential, stand-ins and listener are dead when reply comes. A broker that does not answer within a second is killed, and one that cannot be asked
+ * at once. */
 int broker_client_close(BrokerClient *b, ChannelReply reply, void *userdata);
 
-/* SIGTERM, and SIGKILL two seconds later: long enough for its receipts to be on disk. */
+/* SIGTERM, and SIGKILL two seconds later: long enough for its receipts to be on disk. ended() follows. */
 void broker_client_end(BrokerClient *b);

@@ -146,6 +146,8 @@ void gate_forget(BusLink *l); /* drops what waits for an authorization */
 /* operation.c: a call that is answered later. */
 int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error);
 Operation *operation_free(Operation *o); /* without an answer */
+/* Its call and its client, both borrowed; NULL when the client has gone. */
+sd_bus_message *operation_call(Operation *o, BusLink **ret_link);
 void operation_done(Session *s, const Fault *fault, int fd, void *userdata); /* a Done; answers and frees */
 void operation_forget(BusLink *l);
 

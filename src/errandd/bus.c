@@ -226,6 +226,16 @@ Bus *bus_free(Bus *b) {
         return NULL;
 }
 
+int bus_reload(Bus *b, Fault *f) {
+        int r;
+
+        r = manager_reload(b->manager, f);
+        if (r < 0 || !b->authorizer->set_operators)
+                return r;
+        r = b->authorizer->set_operators(b->authorizer, manager_config(b->manager)->operators);
+        return r < 0 ? fault_set(f, ERROR_CONFIGURATION, "the operators stay those of before: %s", strerror(-r)) : 0;
+}
+
 size_t bus_connections(const Bus *b) {
         return b->n_links;
 }

@@ -38,6 +38,9 @@ DEFINE_CLEANUP(Bus *, bus_free);
 /* Serves a connected socket, taken always; uid is what the kernel said of its peer. -EMFILE: there are BUS_CONNECTIONS_MAX of them. */
 int bus_adopt(Bus *b, int fd, uid_t uid);
 
+/* Reads the configuration again, with what the bus's face itself takes from it. */
+int bus_reload(Bus *b, Fault *f);
+
 size_t bus_connections(const Bus *b);
 
 /* Prints the API as XML: one interface, or all of them for NULL. -ENOENT: there is none of that name. */

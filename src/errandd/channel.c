@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"
@@ -125,6 +127,23 @@ int channel_new(sd_event *event, int fd, const ChannelHandler *handler, Channel 
                 return r;
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+int channel_connect(int directory, const char *name, uid_t uid) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0)
+                return -errno;
+        if ((size_t) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory, name) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        if (uid != UID_ANY && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return -errno;
+        return uid == UID_ANY || peer.uid == uid ? TAKE_FD(fd) : -EPERM;
 }
 
 void channel_open(Channel *c, JsonWriter *w, const char *type) {

@@ -27,6 +27,11 @@ int channel_new(sd_event *event, int fd, const ChannelHandler *handler, Channel 
 Channel *channel_free(Channel *c);
 DEFINE_CLEANUP(Channel *, channel_free);
 
+/* Connects to the SOCK_SEQPACKET socket `name` in that directory, whatever the length of its path; never waits. uid is whom the listening process has to be
+ * (-EPERM), UID_ANY: whoever may make a socket there. An fd or a negative errno. */
+#define UID_ANY ((uid_t) -1)
+int channel_connect(int directory, const char *name, uid_t uid);
+
 /* Begins a request in w; the caller adds members. */
 void channel_open(Channel *c, JsonWriter *w, const char *type);
 /* Sends it; fds stay the caller's. reply may be NULL. A negative errno means that nothing was sent and nothing will be called. */

@@ -50,7 +50,9 @@ int connect_place(const Paths *p, char **ret) {
         if (r < 0)
                 return r;
         if (!policy_floor_executes(path)) {
-                dir = paths_make_dir(p->state_fd, DIRECTORY, p->uid == 0 ? 0711 : 0700, geteuid(), getegid());
+                if (fstat(p->state_fd, &st) < 0)
+                        return -errno;
+                dir = paths_make_dir(p->state_fd, DIRECTORY, p->mode->own, p->uid, st.st_gid);
                 if (dir < 0)
                         return dir;
                 r = fstat(program, &st) < 0 ? -errno : is_current(dir, &st) ? 0 : copy(program, &st, dir);

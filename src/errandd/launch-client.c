@@ -19,12 +19,12 @@ struct LaunchClient {
         sd_event *event;
         Identity identity;
         bool other_account;
-        int log;
+        int socket, log;
         LaunchHandler handler;
         Channel *channel; /* NULL: it is not running */
         pid_t pid;
         sd_event_source *child, *again;
-        usec_t started;
+        usec_t restarted; /* when it last had to be */
 };
 
 uid_t launch_client_uid(const LaunchClient *l) {
@@ -57,6 +57,10 @@ static void on_event(Message *m, void *userdata) {
         const char *session;
         uint64_t status = 0;
 
+        if (json_get_string(o, "session", &session) >= 0 && streq(message_type(m), "scope-ended")) {
+                l->handler.scope_ended(session, l->handler.userdata);
+                return;
+        }
         if (!streq(message_type(m), "shim-exited") || json_get_string(o, "session", &session) < 0) {
                 log_warning("an event of the launcher was not understood and is ignored");
                 return;
@@ -66,29 +70,40 @@ static void on_event(Message *m, void *userdata) {
 }
 
 static int start(LaunchClient *l);
+static void start_later(LaunchClient *l);
 
 static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         LaunchClient *l = userdata;
 
         l->again = sd_event_source_disable_unref(l->again);
-        int r = start(l);
-        if (r < 0)
-                log_error_errno(r, "errand-launch cannot be started again: %m");
-        else
+        int r = l->channel ? 0 : start(l);
+        if (r >= 0) {
                 l->handler.started_again(l, l->handler.userdata);
+                return 0;
+        }
+        log_error_errno(r, "errand-launch cannot be %s again: %m", l->socket >= 0 ? "reached" : "started");
+        if (l->socket >= 0)
+                start_later(l);
         return 0;
+}
+
+/* At once, but for one that ends at once, again and again. */
+static void start_later(LaunchClient *l) {
+        usec_t now = now_monotonic(), wait = l->restarted > 0 && now - l->restarted < AGAIN_USEC ? AGAIN_USEC : 0;
+
+        l->restarted = now;
+        if (!l->again && sd_event_add_time_relative(l->event, &l->again, CLOCK_MONOTONIC, wait, 0, on_again, l) < 0)
+                log_error("errand-launch cannot be started again");
 }
 
 static int on_child(_unused_ sd_event_source *s, _unused_ const siginfo_t *si, void *userdata) {
         LaunchClient *l = userdata;
-        usec_t now = now_monotonic(), wait = now - l->started < AGAIN_USEC ? AGAIN_USEC : 0;
 
         log_warning("errand-launch ended (%s %d) and is started again; sessions that run go on",
                     si->si_code == CLD_EXITED ? "status" : "signal", si->si_status);
         l->pid = 0;
         l->child = sd_event_source_disable_unref(l->child);
-        if (sd_event_add_time_relative(l->event, &l->again, CLOCK_MONOTONIC, wait, 0, on_again, l) < 0)
-                log_error("errand-launch cannot be started again");
+        start_later(l);
         return 0;
 }
 
@@ -96,9 +111,17 @@ static void on_gone(void *userdata) {
         LaunchClient *l = userdata;
 
         l->channel = channel_free(l->channel);
+        if (l->socket < 0)
+                return;
+        log_warning("errand-launch is gone and is connected to again; sessions that run go on");
+        start_later(l);
 }
 
-static int start(LaunchClient *l) {
+static int listen_to(LaunchClient *l, int fd) {
+        return channel_new(l->event, fd, &(ChannelHandler){.event = on_event, .gone = on_gone, .userdata = l}, &l->channel);
+}
+
+static int start_child(LaunchClient *l) {
         char *const argv[] = {(char *) "errand-launch", (char *) "--shim-fd", (char *) "4", (char *) "--bailey-fd", (char *) "5", NULL};
         char home[sizeof("HOME=") + sizeof(l->identity.home)];
         char *const environment[] = {(char *) "PATH=/usr/local/bin:/usr/bin:/bin", (char *) "LANG=C.UTF-8", home, NULL};
@@ -113,7 +136,6 @@ static int start(LaunchClient *l) {
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
-        l->started = now_monotonic();
         int r = spawn(&(SpawnRequest){
                 .program = program,
                 .argv = argv,
@@ -126,10 +148,17 @@ static int start(LaunchClient *l) {
         if (r < 0)
                 return r;
         r = sd_event_add_child(l->event, &l->child, l->pid, WEXITED, on_child, l);
-        return r < 0 ? r : channel_new(l->event, TAKE_FD(ours), &(ChannelHandler){.event = on_event, .gone = on_gone, .userdata = l}, &l->channel);
+        return r < 0 ? r : listen_to(l, TAKE_FD(ours));
 }
 
-int launch_client_new(sd_event *event, const Identity *identity, int log, const LaunchHandler *handler, LaunchClient **ret, Fault *f) {
+static int start(LaunchClient *l) {
+        if (l->socket < 0)
+                return start_child(l);
+        int fd = channel_connect(l->socket, "launch", UID_ANY);
+        return fd < 0 ? fd : listen_to(l, fd);
+}
+
+int launch_client_new(sd_event *event, const Identity *identity, int socket, int log, const LaunchHandler *handler, LaunchClient **ret, Fault *f) {
         _cleanup_(launch_client_freep) LaunchClient *l = calloc(1, sizeof(LaunchClient));
 
         if (!l)
@@ -137,13 +166,23 @@ int launch_client_new(sd_event *event, const Identity *identity, int log, const 
         l->event = sd_event_ref(event);
         l->handler = *handler;
         l->identity = *identity;
+        l->socket = socket;
         l->log = log;
         l->other_account = identity->uid != geteuid();
         int r = start(l);
+        if (r < 0 && socket >= 0)
+                return fault_set(f, ERROR_SETUP, "errand-launch cannot be reached: %s; systemctl start errand-launch.socket makes its socket", strerror(-r));
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "errand-launch cannot be started as uid %u: %s", identity->uid, strerror(-r));
         *ret = TAKE_PTR(l);
         return 0;
+}
+
+/* One that listens is there as soon as it is connected to. */
+static bool connected(LaunchClient *l) {
+        if (!l->channel && l->socket >= 0)
+                (void) start(l);
+        return l->channel;
 }
 
 typedef struct FdList {
@@ -176,12 +215,30 @@ static void add_fds(JsonWriter *w, const Launch *launch, FdList *l) {
         json_close_array(w);
 }
 
+static void add_scope(JsonWriter *w, const LaunchScope *scope, const char *session) {
+        char description[64];
+
+        if (!scope)
+                return;
+        (void) snprintf(description, sizeof(description), "errand session %s", session);
+        json_open_object(w, "scope");
+        json_add_string(w, "unit", scope->unit);
+        json_add_string(w, "slice", "errand.slice");
+        json_add_string(w, "description", description);
+        json_add_u64(w, "memoryMax", scope->memory_max);
+        json_add_u64(w, "memorySwapMax", 0);
+        json_add_u64(w, "tasksMax", scope->tasks_max);
+        json_add_u64(w, "cpuQuotaPerSecUSec", scope->cpu_quota_per_sec);
+        json_add_bool(w, "delegate", true);
+        json_close_object(w);
+}
+
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         FdList fds = {};
         char listen[32];
 
-        if (!l->channel)
+        if (!connected(l))
                 return fault_set(f, ERROR_SETUP, "errand-launch is not running; it is being started again");
         channel_open(l->channel, &w, "launch");
         json_add_string(&w, "session", launch->session);
@@ -203,6 +260,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         json_add_u64(&w, "graceMs", launch->grace / USEC_PER_MSEC);
         json_add_u64(&w, "fileMax", launch->file_max);
         json_add_string(&w, "shimSocket", launch->shim_socket);
+        add_scope(&w, launch->scope, launch->session);
         add_fds(&w, launch, &fds);
         int r = channel_send(l->channel, &w, fds.fds, fds.n, reply, userdata);
         if (r == -EMSGSIZE)
@@ -213,7 +271,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
 static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int state, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
-        if (!l->channel)
+        if (!connected(l))
                 return -ENOTCONN;
         channel_open(l->channel, &w, type);
         if (session)
@@ -236,6 +294,40 @@ int launch_client_collect(LaunchClient *l, const char *session, int state, Chann
         return ask(l, "collect", session, NULL, state, reply, userdata);
 }
 
+static void on_stopped(_unused_ Message *m, const char *problem, _unused_ void *userdata) {
+        if (!problem)
+                log_info("a session that was being started is stopped");
+}
+
+int launch_client_stop(LaunchClient *l, const char *session) {
+        return ask(l, "stop", session, NULL, -EBADF, on_stopped, NULL);
+}
+
+int launch_client_kill(LaunchClient *l, const char *session, int signal) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!connected(l))
+                return -ENOTCONN;
+        channel_open(l->channel, &w, "kill");
+        json_add_string(&w, "session", session);
+        json_add_u64(&w, "signal", (uint64_t) signal);
+        return channel_send(l->channel, &w, NULL, 0, NULL, NULL);
+}
+
 int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata) {
         return ask(l, "probe", NULL, NULL, -EBADF, reply, userdata);
+}
+
+int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!connected(l))
+                return -ENOTCONN;
+        channel_open(l->channel, &w, "mkproject");
+        json_add_string(&w, "name", name);
+        json_add_u64(&w, "ownerUid", owner);
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "root");
+        json_close_array(&w);
+        return channel_send(l->channel, &w, &root, 1, reply, userdata);
 }

@@ -2,18 +2,23 @@
 #include <getopt.h>
 
 #include "basic/log.h"
-#include "errandd/bus.h"
+#include "errandd/daemon.h"
 #include "errandd/embedded.h"
+#include "errandd/service.h"
 
 static const char help[] =
-        "errandd --embedded [--state-dir DIR] [--config FILE] [--user NAME]\n\n"
-        "Starts and watches confined sessions. In embedded mode it serves one account over a private socket, and ends\n"
-        "when neither a client nor a session is left.\n\n"
-        "  --embedded             on a private socket, without systemd and a message bus\n"
-        "  --state-dir DIR        keep state (and socket) there; default: $ERRAND_EMBEDDED_STATE, else\n"
+        "errandd --system|--user [--config FILE]\n"
+        "errandd --embedded [--state-dir DIR] [--config FILE] [--account NAME]\n\n"
+        "Starts and watches confined sessions, for clients on D-Bus such as errand(1).\n\n"
+        "  --system               on the system bus, for every account that polkit lets; errandd.service runs it\n"
+        "  --user                 on the session bus, for its own account; the user's errandd.service runs it\n"
+        "  --embedded             on a private socket for one account, without systemd and a message bus; ends when\n"
+        "                         neither a client nor a session is left\n"
+        "  --state-dir DIR        embedded: keep state (and socket) there; default: $ERRAND_EMBEDDED_STATE, else\n"
         "                         $XDG_STATE_HOME/errand-embedded, as root /var/lib/errand-embedded\n"
-        "  --config FILE          read that configuration; default: $ERRAND_CONFIG, else ~/.config/errand/errand.json\n"
-        "  --user NAME            as root: the account whose rights sessions have\n"
+        "  --config FILE          read that configuration; default: $ERRAND_CONFIG, else /etc/errand/errand.json for\n"
+        "                         --system and root, else ~/.config/errand/errand.json\n"
+        "  --account NAME         embedded, as root: the account whose rights sessions have\n"
         "  --bus-introspect[=I]   print the bus API (of interface I) as XML\n"
         "  --debug                say more\n"
         "  --help, --version\n\n"
@@ -36,31 +41,54 @@ static int print(const char *text) {
         return fflush(stdout) == 0 ? EXIT_STOPPED : EXIT_FAILED;
 }
 
+typedef struct Arguments {
+        bool system, user, embedded;
+        const char *config, *state_dir, *account;
+} Arguments;
+
+static int run(const Arguments *a) {
+        if (a->system + a->embedded + a->user != 1)
+                return usage_error("it runs with one of --system, --user and --embedded", "");
+        if (a->embedded)
+                return embedded_run(&(EmbeddedOptions){.state_dir = a->state_dir, .config = a->config, .user = a->account});
+        if (a->account)
+                return usage_error("only with --embedded: --account ", a->account);
+        if (a->state_dir)
+                return usage_error("only with --embedded: --state-dir ", a->state_dir);
+        return service_run(&(ServiceOptions){.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config});
+}
+
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
+                {"system", no_argument, NULL, 'y'},             {"user", no_argument, NULL, 'u'},
                 {"embedded", no_argument, NULL, 'e'},           {"state-dir", required_argument, NULL, 's'},
-                {"config", required_argument, NULL, 'c'},       {"user", required_argument, NULL, 'u'},
-                {"bus-introspect", optional_argument, NULL, 'i'}, {"debug", no_argument, NULL, 'd'},
-                {"help", no_argument, NULL, 'h'},               {"version", no_argument, NULL, 'v'}, {},
+                {"config", required_argument, NULL, 'c'},       {"bus-introspect", optional_argument, NULL, 'i'},
+                {"account", required_argument, NULL, 'a'},      {"debug", no_argument, NULL, 'd'},
+                {"help", no_argument, NULL, 'h'},               {"version", no_argument, NULL, 'v'},            {},
         };
-        EmbeddedOptions embedded = {};
-        bool wanted = false;
+        Arguments a = {};
         int c;
 
         log_setup("errandd", LOG_LEVEL_INFO);
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (c) {
-                case 'e':
-                        wanted = true;
-                        break;
-                case 's':
-                        embedded.state_dir = optarg;
-                        break;
-                case 'c':
-                        embedded.config = optarg;
+                case 'y':
+                        a.system = true;
                         break;
                 case 'u':
-                        embedded.user = optarg;
+                        a.user = true;
+                        break;
+                case 'a':
+                        a.account = optarg;
+                        break;
+                case 'e':
+                        a.embedded = true;
+                        break;
+                case 's':
+                        a.state_dir = optarg;
+                        break;
+                case 'c':
+                        a.config = optarg;
                         break;
                 case 'd':
                         log_set_max_level(LOG_LEVEL_DEBUG);
@@ -76,7 +104,5 @@ int main(int argc, char *argv[]) {
                 }
         if (optind < argc)
                 return usage_error("unexpected argument: ", argv[optind]);
-        if (!wanted)
-                return usage_error("this version runs with --embedded", "");
-        return embedded_run(&embedded);
+        return run(&a);
 }

@@ -31,10 +31,12 @@ static int method_unsubscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus
         return sd_bus_reply_method_return(m, NULL);
 }
 
-static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+static void on_project_made(const Fault *fault, void *userdata);
+
+/* Of a call that the gate let through: somebody else's project too, where that was asked. `later` answers when a project is made first; NULL: it was. */
+static int create_session(sd_bus_message *m, BusLink *l, Operation *later, sd_bus_error *error) {
         _cleanup_(session_options_done) ParsedOptions o = {.options = {.project_fd = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}}};
-        BusTarget *t = userdata;
-        Caller caller = bus_link_caller(t->link);
+        Caller caller = bus_link_caller(l);
         Session *s;
         Fault f = {};
         int r;
@@ -42,12 +44,52 @@ static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error
         r = session_options_read(m, &o, error);
         if (r < 0)
                 return r;
-        r = manager_create_session(target_manager(t), &caller, &o.options, &s, &f);
+        o.options.others = true;
+        o.options.project_made = later ? on_project_made : NULL;
+        o.options.project_userdata = later;
+        r = manager_create_session(l->connection->face->manager, &caller, &o.options, &s, &f);
+        if (r == -EINPROGRESS)
+                return r;
         if (r < 0)
                 return bus_fault(error, &f, r);
         for (size_t i = 0; i < ELEMENTSOF(o.options.stdio); i++)
                 o.options.stdio[i] = -EBADF;
         return sd_bus_reply_method_return(m, "o", bus_session_path(session_record(s)->id).text);
+}
+
+static void on_project_made(const Fault *fault, void *userdata) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        Operation *o = userdata;
+        BusLink *l;
+        int r;
+
+        sd_bus_message *call = operation_call(o, &l);
+        if (!call || fault) {
+                operation_done(NULL, fault, -EBADF, o);
+                return;
+        }
+        r = sd_bus_message_rewind(call, true);
+        if (r >= 0)
+                r = create_session(call, l, NULL, &error);
+        if (r < 0)
+                (void) sd_bus_reply_method_errno(call, r, &error);
+        sd_bus_error_free(&error);
+        operation_free(o);
+}
+
+static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        BusTarget *t = userdata;
+        Operation *later;
+        int r;
+
+        r = operation_new(t->link, m, "o", &later, error);
+        if (r < 0)
+                return r;
+        r = create_session(m, t->link, later, error);
+        if (r == -EINPROGRESS)
+                return 1;
+        operation_free(later);
+        return r;
 }
 
 static int method_get_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -247,7 +289,7 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
         Fault f = {};
         int r;
 
-        r = manager_reload(target_manager(t), &f);
+        r = bus_reload(t->link->connection->face, &f);
         return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
 }
 

@@ -8,6 +8,7 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
+#include "errandd/project.h"
 #include "errandd/session-run.h"
 
 static int copy_text(const char *from, char **ret) {
@@ -15,8 +16,7 @@ static int copy_text(const char *from, char **ret) {
         return from && !*ret ? -ENOMEM : 0;
 }
 
-/* Opened once, and held: what is put in its place later is another project. */
-static int open_project(const SessionOptions *o, int *ret_fd, char **ret_path, Fault *f) {
+static int open_directory(const SessionOptions *o, int *ret_fd, char **ret_path, Fault *f) {
         _cleanup_close_ int fd = -EBADF;
         _cleanup_free_ char *path = NULL;
 
@@ -37,6 +37,41 @@ static int open_project(const SessionOptions *o, int *ret_fd, char **ret_path, F
         *ret_fd = TAKE_FD(fd);
         *ret_path = TAKE_PTR(path);
         return 0;
+}
+
+/* What CreateSession is about, beside the record. */
+typedef struct Place {
+        int fd;       /* -EBADF: it has to be made */
+        char *name;   /* as the record has it: the project's name, or the directory's path without links */
+        bool unowned; /* nobody has made a session in it */
+} Place;
+
+static void place_done(Place *p) {
+        safe_close(p->fd);
+        free(p->name);
+}
+
+static int open_named(Manager *m, const Caller *caller, const SessionOptions *o, Place *p, Fault *f) {
+        Fault missing = {};
+
+        int r = manager_check_project(m, caller, o, &p->unowned, f);
+        if (r < 0)
+                return r;
+        p->name = strdup(o->project);
+        if (!p->name)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        r = manager_open_project(m, p->name, &p->fd, &missing);
+        if (r == -ENOENT && o->project_made)
+                r = 0;
+        else if (r < 0)
+                r = fault_set(f, missing.code, "%s", missing.text ?: "out of memory");
+        fault_done(&missing);
+        return r;
+}
+
+/* Opened once, and held: what is put in its place later is another project. */
+static int open_project(Manager *m, const Caller *caller, const SessionOptions *o, Place *p, Fault *f) {
+        return m->mode->project_names ? open_named(m, caller, o, p, f) : open_directory(o, &p->fd, &p->name, f);
 }
 
 static bool covered(char *const *patterns, const char *host) {
@@ -96,7 +131,7 @@ static int take_command(Manager *m, const SessionOptions *o, SessionRecord *reco
 }
 
 /* Decided once and recorded; without a name it is decided when the session starts. */
-static int take_user(const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
+static int take_user(const Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
         AccountReason reason;
         Identity payload;
 
@@ -104,7 +139,7 @@ static int take_user(const Caller *caller, const SessionOptions *o, SessionRecor
                 return 0;
         if (!caller->operator)
                 return fault_set(f, ERROR_NOT_PERMITTED, "user: only an operator names the account that a session runs as");
-        int r = account_decide(o->user, -EBADF, &payload, &reason, f);
+        int r = mode_decide_account(m->mode, o->user, -EBADF, &payload, &reason, f);
         if (r >= 0)
                 record->payload = payload.uid;
         return r;
@@ -121,7 +156,7 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
         if (r >= 0)
                 r = take_env(caller, o, record, f);
         if (r >= 0)
-                r = take_user(caller, o, record, f);
+                r = take_user(m, caller, o, record, f);
         if (r < 0)
                 return r;
         record->interactive = o->interactive;
@@ -132,39 +167,63 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
         return 0;
 }
 
-static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
+static int check_id(const Manager *m, const char *asked, Fault *f) {
         if (asked && !session_id_valid(asked))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "id: \"%.64s\" is not 1 to %u characters a-z and 0-9", asked, SESSION_ID_MAX);
+        if (asked && manager_find((Manager *) m, asked))
+                return fault_set(f, ERROR_EXISTS, "there is a session %s already; collect it, or choose another id", asked);
+        return 0;
+}
+
+static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
         (void) snprintf(id, SESSION_ID_MAX + 1, "%s", asked ?: "");
         int r = record_create(m->records, id, ret_dir);
         if (r == -EEXIST)
-                return fault_set(f, ERROR_EXISTS, "there is a session %s already; collect it, or choose another id", id);
+                return fault_set(f, ERROR_EXISTS, "there is a record of a session %s already; choose another id", id);
         return r < 0 ? fault_set(f, ERROR_STORAGE, "the record cannot be made: %s", strerror(-r)) : 0;
+}
+
+/* Everything of the call is found good, and nothing is on disk: 0, or -EINPROGRESS when the project is to be made. */
+static int check_create(Manager *m, const Caller *caller, const SessionOptions *o, Place *place, SessionRecord **ret, Fault *f) {
+        _cleanup_(session_record_freep) SessionRecord *record = NULL;
+
+        if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
+        int r = check_id(m, o->id, f);
+        if (r >= 0)
+                r = open_project(m, caller, o, place, f);
+        if (r < 0)
+                return r;
+        r = session_record_new(o->id ?: "x", caller->uid, &record);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        r = fill_record(m, caller, o, record, f);
+        if (r >= 0 && place->unowned) /* before it is made: two that make it at once do not both own it */
+                r = project_claim(m->owners, place->name, caller->uid, f);
+        if (r >= 0 && place->fd < 0) {
+                r = manager_make_project(m, place->name, caller->uid, o->project_made, o->project_userdata, f);
+                return r < 0 ? r : -EINPROGRESS;
+        }
+        if (r >= 0)
+                *ret = TAKE_PTR(record);
+        return r;
 }
 
 int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, Session **ret, Fault *f) {
         _cleanup_(session_record_freep) SessionRecord *record = NULL;
-        _cleanup_close_ int dir = -EBADF, project = -EBADF;
-        _cleanup_free_ char *path = NULL;
+        _cleanup_(place_done) Place place = {.fd = -EBADF};
+        _cleanup_close_ int dir = -EBADF;
         char id[SESSION_ID_MAX + 1];
         Session *s;
 
-        if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
-                return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
-        int r = open_project(o, &project, &path, f);
-        if (r >= 0)
-                r = session_record_new(o->id && session_id_valid(o->id) ? o->id : "x", caller->uid, &record);
-        if (r == -ENOMEM)
-                return fault_set(f, ERROR_STORAGE, "out of memory");
-        if (r >= 0) /* before anything is on disk */
-                r = fill_record(m, caller, o, record, f);
+        int r = check_create(m, caller, o, &place, &record, f);
         if (r >= 0)
                 r = make_record(m, o->id, id, &dir, f);
         if (r < 0)
                 return r;
         free(record->id);
         record->id = strdup(id);
-        record->project = TAKE_PTR(path);
+        record->project = TAKE_PTR(place.name);
         r = record->id ? session_record_write(dir, record) : -ENOMEM;
         if (r >= 0)
                 r = session_new(m, record, dir, &s);
@@ -174,7 +233,7 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         }
         TAKE_PTR(record);
         TAKE_FD(dir);
-        s->project = TAKE_FD(project);
+        s->project = TAKE_FD(place.fd);
         s->rows = o->rows;
         s->columns = o->columns;
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)

@@ -8,7 +8,7 @@
 #include "errandd/session-run.h"
 
 /* What an earlier errandd left. In embedded mode its sessions ended with it: a record in a live state is one of a session that nobody saw
- * the end of. */
+ * the end of. In the others they went on, and are found again. */
 
 /* Rounds of reading its spool: its broker, which dies with errandd, may still be writing when the next errandd is there already. */
 #define SETTLE_ROUNDS 3U
@@ -69,12 +69,17 @@ static int load_one(Manager *m, SessionRecord **record) {
         if (r < 0)
                 log_warning("session %s: its grants are not in force any more: %s", s->record->id, problem ?: strerror(-r));
         session_arm_expiry(s);
-        if (session_state_live(session_state(s)))
+        bool live = session_state_live(session_state(s));
+        (void) session_ingest(s, false); /* before its broker is told what grants there are */
+        if (live && m->mode->units)
+                r = session_adopt(s);
+        else if (live)
                 close_record(s);
-        (void) session_ingest(s, s->settle == 0);
-        if (s->settle > 0)
+        if (!live)
+                (void) session_ingest(s, true);
+        if (s->settle > 0 || s->run)
                 manager_tick_begin(m);
-        return 0;
+        return r;
 }
 
 int manager_load(Manager *m, Fault *f) {
@@ -94,7 +99,7 @@ int manager_load(Manager *m, Fault *f) {
                 }
                 r = load_one(m, &e->record);
                 if (r < 0)
-                        log_warning_errno(r, "the record of %s is left out: %m", e->id);
+                        log_warning_errno(r, "the record of %s is not taken up whole: %m", e->id);
         }
         record_list_free(entries, n);
         return 0;

@@ -6,6 +6,7 @@
 #include "errandd/account.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager.h"
+#include "errandd/mode.h"
 #include "errandd/paths.h"
 #include "errandd/ports.h"
 #include "errandd/provider-lookup.h"
@@ -16,9 +17,13 @@
 struct Manager {
         sd_event *event;
         const Paths *paths; /* borrowed */
+        const Mode *mode;   /* the paths' */
+        Units *units;       /* borrowed; where the mode has them */
         Config *config;
         int lock, records;  /* STATEDIR/.lock and .records */
         int sockets;        /* RUNTIME/shim */
+        int broker_sockets; /* RUNTIME/broker, where brokers are units */
+        int owners;         /* STATEDIR/.projects, where projects are names */
         Store *store;
         Ports ports;
         Session **sessions; /* by id */
@@ -27,18 +32,20 @@ struct Manager {
         size_t n_launchers;
         Identity account;   /* whose rights sessions have when nothing else decides */
         char **probed_gaps;
+        bool scopes;        /* the launcher can make them */
+        char **controllers; /* and limit these in them */
         char *probe_problem;
         ProviderLookup *lookup;
         char **lookup_warnings; /* what the last one found */
         Report report;
         Observer observer;
         sd_event_source *tick, *defer;
-        bool ending;
+        bool ending, failed; /* failed: to begin */
 };
 
 /* The launcher of that account, started if need be. */
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f);
-/* RUNTIME/shim or, for another account than errandd's, RUNTIME/shim/UID: the fd is the caller's, *ret_path to free. */
+/* RUNTIME/shim or, for an account that errandd takes on, RUNTIME/shim/UID: the fd is the caller's, *ret_path to free. */
 int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, char **ret_path);
 
 int manager_add(Manager *m, Session *s);
@@ -46,6 +53,14 @@ void manager_remove(Manager *m, Session *s); /* out of the list; the caller free
 size_t manager_count_live(Manager *m);
 /* manager-load.c: the records of an earlier errandd. */
 int manager_load(Manager *m, Fault *f);
+/* Has the launcher look after the shims of live sessions, which another launcher started. */
+void manager_adopt_shims(Manager *m, LaunchClient *l);
+/* manager-project.c, where projects are names. Opened anew: the directory is the fd's from then on. */
+int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
+/* Has the launcher make it; done is called later, once, unless this fails. */
+int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f);
+/* Whether that caller may make a session in the project of that name; *ret_new: it has no owner yet. */
+int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
 /* uids that brokers have. */
 size_t manager_broker_uids(Manager *m, uid_t *ret, size_t max);
 void manager_schedule(Manager *m); /* observers are told after this turn of the loop */

@@ -5,7 +5,8 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/config-embedded.h"
+#include "errandd/config-load.h"
+#include "errandd/project.h"
 #include "errandd/session-run.h"
 #include "errandd/state-lock.h"
 
@@ -67,20 +68,6 @@ Session *manager_next(Manager *m, Session *after) {
         if (found)
                 i++;
         return i < m->n_sessions ? m->sessions[i] : NULL;
-}
-
-bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
-        const SessionRecord *oldest = NULL;
-
-        for (Session *s = NULL; project[0] != '/' && (s = manager_next(m, s));) {
-                const SessionRecord *record = session_record(s);
-
-                if (streq_ptr(record->project, project) && (!oldest || record->created < oldest->created))
-                        oldest = record;
-        }
-        if (oldest)
-                *ret = oldest->owner;
-        return oldest;
 }
 
 int manager_add(Manager *m, Session *s) {
@@ -193,16 +180,26 @@ static void on_shim_exited(_unused_ const char *session, _unused_ int status, _u
         /* A run watches its shim by pidfd, which holds whatever becomes of launchers. */
 }
 
-static void on_launcher_again(LaunchClient *l, void *userdata) {
-        Manager *m = userdata;
+static void on_scope_ended(const char *session, void *userdata) {
+        Session *s = manager_find(userdata, session);
 
+        if (s && s->run)
+                run_scope_ended(s->run);
+}
+
+void manager_adopt_shims(Manager *m, LaunchClient *l) {
         for (size_t i = 0; i < m->n_sessions; i++) {
                 Session *s = m->sessions[i];
+                if (s->undone) {
+                        s->undone = false;
+                        (void) launch_client_stop(l, s->record->id);
+                        continue;
+                }
                 _cleanup_free_ char *path = NULL, *socket = NULL;
                 Identity payload;
                 Fault f = {};
 
-                if (!s->run || !s->run->launched || s->record->payload != launch_client_uid(l))
+                if (!s->run || !s->run->launched || s->run->shim_gone || s->record->payload != launch_client_uid(l))
                         continue;
                 _cleanup_close_ int directory = -EBADF;
                 if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(m, &payload, &directory, &path) >= 0 &&
@@ -212,7 +209,14 @@ static void on_launcher_again(LaunchClient *l, void *userdata) {
         }
 }
 
+static void on_launcher_again(LaunchClient *l, void *userdata) {
+        manager_adopt_shims(userdata, l);
+}
+
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f) {
+        static const LaunchHandler handler = {.shim_exited = on_shim_exited, .scope_ended = on_scope_ended, .started_again = on_launcher_again};
+        LaunchHandler mine = handler;
+
         for (size_t i = 0; i < m->n_launchers; i++)
                 if (launch_client_uid(m->launchers[i]) == identity->uid) {
                         *ret = m->launchers[i];
@@ -220,11 +224,11 @@ int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, F
                 }
         if (m->n_launchers >= LAUNCHERS_MAX)
                 return fault_set(f, ERROR_LIMIT, "sessions run as %u accounts already; errandd has a launcher for no more", LAUNCHERS_MAX);
-        int r = account_check_change(identity, f);
+        int r = m->mode->units ? 0 : account_check_change(identity, f);
         if (r < 0)
                 return r;
-        r = launch_client_new(m->event, identity, m->paths->log_fd, &(LaunchHandler){.shim_exited = on_shim_exited, .started_again = on_launcher_again, .userdata = m},
-                              &m->launchers[m->n_launchers], f);
+        mine.userdata = m;
+        r = launch_client_new(m->event, identity, m->mode->units ? m->paths->runtime_fd : -EBADF, m->paths->log_fd, &mine, &m->launchers[m->n_launchers], f);
         if (r < 0)
                 return r;
         *ret = m->launchers[m->n_launchers++];
@@ -232,7 +236,7 @@ int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, F
 }
 
 int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, char **ret_path) {
-        bool own = identity->uid == geteuid();
+        bool own = !m->mode->changes_account;
         char name[16];
 
         (void) snprintf(name, sizeof(name), "%u", identity->uid);
@@ -253,6 +257,10 @@ static void on_probed(Message *m, const char *problem, void *userdata) {
         manager->probe_problem = mfree(manager->probe_problem);
         if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
                 problem = "the launcher's answer was not understood";
+        if (!problem && manager->mode->units) {
+                (void) json_get_bool(message_object(m), "scopes", &manager->scopes);
+                (void) json_get_strv(message_object(m), "controllers", &manager->controllers);
+        }
         if (problem)
                 manager->probe_problem = strdup(problem);
 }
@@ -264,7 +272,7 @@ static int probe(Manager *m, Fault *f) {
         LaunchClient *launcher;
         AccountReason reason;
 
-        int r = account_decide(m->paths->user, -EBADF, &m->account, &reason, f);
+        int r = mode_decide_account(m->mode, m->paths->user, -EBADF, &m->account, &reason, f);
         if (r >= 0)
                 r = manager_launcher(m, &m->account, &launcher, f);
         if (r < 0)
@@ -284,9 +292,11 @@ static int make_report(Manager *m) {
                 .probe_problem = m->probe_problem,
                 .warnings = m->lookup_warnings,
                 .gaps = m->probed_gaps,
-                .embedded = true,
-                .shared_account = geteuid() != 0,
-                .account = geteuid() == 0 ? m->account.name : NULL,
+                .scopes = m->scopes,
+                .controllers = m->controllers,
+                .shared_account = !m->mode->changes_account && !m->mode->payload,
+                .account = m->mode->changes_account || m->mode->payload ? m->account.name : NULL,
+                .one_account = m->mode->payload != NULL,
         }, &report);
         if (r < 0)
                 return r;
@@ -319,7 +329,7 @@ static void look_up_providers(Manager *m) {
 int manager_reload(Manager *m, Fault *f) {
         Config *c;
 
-        int r = config_embedded_read(m->paths, &c, f);
+        int r = config_load(m->paths, &c, f);
         if (r < 0)
                 return r;
         Config *before = m->config;
@@ -347,8 +357,25 @@ static int open_store(Manager *m, Fault *f) {
         return r < 0 ? fault_set(f, ERROR_STORAGE, "receipts.db in %s cannot be opened: %s", m->paths->state, strerror(-r)) : 0;
 }
 
+static int open_runtime(Manager *m, const char *name, int *ret, Fault *f) {
+        int fd = paths_open_runtime_dir(m->paths, name);
+        if (fd < 0)
+                return fault_set(f, ERROR_STORAGE, "the directory %s in %s cannot be %s: %s", name, m->paths->runtime, m->mode->top ? "made" : "opened", strerror(-fd));
+        *ret = fd;
+        return 0;
+}
+
+/* Checked when it starts, so that nobody's session is the first to meet it. */
+static int open_projects(Manager *m, Fault *f) {
+        _cleanup_close_ int root = project_root_open(m->config->project_root, m->paths->state, f);
+        if (root < 0)
+                return root;
+        m->owners = project_owners_open(m->paths->state_fd);
+        return m->owners < 0 ? fault_set(f, ERROR_STORAGE, "whose projects are whose cannot be kept in %s: %s", m->paths->state, strerror(-m->owners)) : 0;
+}
+
 static int open_places(Manager *m, Fault *f) {
-        mode_t mode = geteuid() == 0 ? 0711 : 0700;
+        _cleanup_close_ int sessions = -EBADF;
 
         m->lock = state_lock(m->paths->state_fd);
         if (m->lock == -EBUSY)
@@ -358,44 +385,69 @@ static int open_places(Manager *m, Fault *f) {
         m->records = record_root_open(m->paths->state_fd);
         if (m->records < 0)
                 return fault_set(f, ERROR_STORAGE, "the records in %s cannot be opened: %s", m->paths->state, strerror(-m->records));
-        m->sockets = paths_make_dir(m->paths->runtime_fd, "shim", mode, geteuid(), getegid());
-        if (m->sockets < 0)
-                return fault_set(f, ERROR_STORAGE, "the directory shim in %s cannot be made: %s", m->paths->runtime, strerror(-m->sockets));
-        return 0;
+        int r = open_runtime(m, "shim", &m->sockets, f);
+        if (r >= 0 && m->mode->units)
+                r = open_runtime(m, "broker", &m->broker_sockets, f);
+        if (r >= 0 && m->mode->config == CONFIG_USER)
+                r = open_runtime(m, "session", &sessions, f);
+        return r >= 0 && m->mode->project_names ? open_projects(m, f) : r;
 }
 
-int manager_new(sd_event *event, const Paths *paths, Config *config, Manager **ret, Fault *f) {
-        _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(Manager));
+/* What an earlier errandd left is found before anybody can ask for it. */
+static int begin(Manager *m, Fault *f) {
+        LaunchClient *launcher;
 
-        if (!m)
-                return fault_set(f, ERROR_SETUP, "out of memory");
-        m->event = sd_event_ref(event);
-        m->paths = paths;
-        m->lock = m->records = m->sockets = -EBADF;
-        int r = sd_event_add_defer(event, &m->defer, on_defer, m);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(m->defer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time_relative(event, &m->tick, CLOCK_MONOTONIC, TICK_USEC, 100 * USEC_PER_MSEC, on_tick, m);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(m->tick, SD_EVENT_OFF);
-        if (r < 0)
-                return fault_set(f, ERROR_SETUP, "no timers: %s", strerror(-r));
-        r = open_places(m, f);
+        int r = open_places(m, f);
         if (r >= 0)
                 r = open_store(m, f);
         if (r >= 0)
                 r = manager_load(m, f);
         if (r >= 0)
                 r = probe(m, f);
-        if (r < 0)
-                return r;
-        m->config = config;
-        r = make_report(m);
-        if (r < 0) {
-                m->config = NULL;
-                return fault_set(f, ERROR_SETUP, "out of memory");
+        if (r >= 0 && m->mode->units) {
+                r = manager_launcher(m, &m->account, &launcher, f);
+                if (r >= 0)
+                        manager_adopt_shims(m, launcher);
         }
+        return r;
+}
+
+static int add_timers(Manager *m) {
+        int r = sd_event_add_defer(m->event, &m->defer, on_defer, m);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(m->defer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time_relative(m->event, &m->tick, CLOCK_MONOTONIC, TICK_USEC, 100 * USEC_PER_MSEC, on_tick, m);
+        return r < 0 ? r : sd_event_source_set_enabled(m->tick, SD_EVENT_OFF);
+}
+
+int manager_new(sd_event *event, const Paths *paths, Units *units, Config *config, Manager **ret, Fault *f) {
+        _cleanup_(manager_freep) Manager *m = calloc(1, sizeof(Manager));
+
+        if (!m)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        m->event = sd_event_ref(event);
+        m->paths = paths;
+        m->mode = paths->mode;
+        m->units = units;
+        m->lock = m->records = m->sockets = m->broker_sockets = m->owners = -EBADF;
+        m->config = config;
+        int r = add_timers(m);
+        if (r < 0)
+                (void) fault_set(f, ERROR_SETUP, "no timers: %s", strerror(-r));
+        else
+                r = begin(m, f);
+        if (r >= 0) {
+                r = make_report(m);
+                if (r < 0)
+                        (void) fault_set(f, ERROR_SETUP, "out of memory");
+        }
+        if (r < 0) {
+                m->failed = true;
+                m->config = NULL; /* the caller's still */
+                return r;
+        }
+        look_up_providers(m);
         look_up_providers(m);
         *ret = TAKE_PTR(m);
         return 0;
@@ -426,10 +478,13 @@ static void end_sessions(Manager *m) {
 Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
-        end_sessions(m);
+        if (!m->mode->units && !m->failed)
+                end_sessions(m);
         m->observer = (Observer){};
-        for (size_t i = 0; i < m->n_sessions; i++)
+        for (size_t i = 0; i < m->n_sessions; i++) {
+                run_leave(m->sessions[i]);
                 session_free(m->sessions[i]);
+        }
         free(m->sessions);
         for (size_t i = 0; i < m->n_launchers; i++)
                 launch_client_free(m->launchers[i]);
@@ -439,10 +494,13 @@ Manager *manager_free(Manager *m) {
         strv_free(m->lookup_warnings);
         report_done(&m->report);
         strv_free(m->probed_gaps);
+        strv_free(m->controllers);
         free(m->probe_problem);
         config_free(m->config);
         store_close(m->store);
         safe_close(m->sockets);
+        safe_close(m->broker_sockets);
+        safe_close(m->owners);
         safe_close(m->records);
         safe_close(m->lock);
         sd_event_unref(m->event);

@@ -59,10 +59,12 @@ typedef struct Observer {
         void *userdata;
 } Observer;
 
-/* paths.h says where things are; config is taken. Opens records and receipts, takes the lock (-EBUSY: another errandd), starts the launcher. */
+/* paths.h says where things are and which mode it is; units (borrowed) is needed where brokers are units; config is taken on success. Opens records and
+ * receipts, takes the lock (-EBUSY: another errandd), finds the sessions of an earlier errandd, starts or reaches the launcher, and probes. */
 typedef struct Paths Paths;
-int manager_new(sd_event *event, const Paths *paths, Config *config, Manager **ret, Fault *f);
-Manager *manager_free(Manager *m); /* ends every live session first */
+typedef struct Units Units;
+int manager_new(sd_event *event, const Paths *paths, Units *units, Config *config, Manager **ret, Fault *f);
+Manager *manager_free(Manager *m); /* embedded: ends every live session first; else leaves them to the next errandd */
 DEFINE_CLEANUP(Manager *, manager_free);
 /* Asks every live session to stop, and starts none any more: what is left of them is seen by manager_next(). */
 void manager_end(Manager *m);
@@ -81,17 +83,23 @@ Session *manager_find(Manager *m, const char *id); /* NULL when there is none */
 /* All sessions, ordered by id: call with NULL for the first. */
 Session *manager_next(Manager *m, Session *after);
 
-/* Whose the project of that name is: who made the first session in it. False where it has none yet, and for a path, which names no project. */
+/* System mode: whose the project of that name is, who made the first session in it; nobody's (UID_NONE) where that cannot be read. False where it has none yet,
+ * and in the modes where a project is a directory. */
 bool manager_project_owner(Manager *m, const char *project, uid_t *ret);
 
 /* Brings in what the spools hold before it answers. */
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f);
 
+typedef void (*ProjectDone)(const Fault *fault /* NULL: it is there */, void *userdata);
+
 /* Options of CreateSession, checked for form by the bus's face and for authority here: a plain caller narrows only. */
 typedef struct SessionOptions {
         const char *id;      /* NULL: minted */
-        const char *project; /* embedded and user mode: an absolute path */
-        int project_fd;      /* of it, when the caller passed one (embedded); else -EBADF */
+        const char *project; /* system mode: a name below projectRoot; else an absolute path */
+        int project_fd;      /* of it, when the caller passed one (not in system mode); else -EBADF */
+        bool others;         /* system mode: the caller was let to use somebody else's project */
+        ProjectDone project_made; /* system mode; NULL: one that is missing is an error */
+        void *project_userdata;
         char *const *command; /* NULL: the configured agent's */
         const char *network; /* NULL: as configured */
         bool allow_given;
@@ -104,4 +112,6 @@ typedef struct SessionOptions {
         const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;
 
+/* -EINPROGRESS: system mode, and a project of that name has to be made first. Nothing of the session is there yet; project_made is called once, later,
+ * and the call is to be made again when that tells no fault. */
 int manager_create_session(Manager *m, const Caller *caller, SessionOptions *options, Session **ret, Fault *f);

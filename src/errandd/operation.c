@@ -54,6 +54,13 @@ Operation *operation_free(Operation *o) {
         return NULL;
 }
 
+sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
+        if (!o->link)
+                return NULL;
+        *ret_link = o->link;
+        return o->call;
+}
+
 static int operation_answer(Operation *o, const Fault *fault, int fd) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         int r;

@@ -34,22 +34,23 @@ static bool is_ours(const char *path, uid_t uid) {
         return lstat(path, &st) >= 0 && S_ISDIR(st.st_mode) && st.st_uid == uid && !(st.st_mode & 0022);
 }
 
-static int default_state(uid_t uid, char **ret) {
+static int personal_state(const char *name, char **ret) {
         const char *base = absolute_variable("XDG_STATE_HOME"), *home = absolute_variable("HOME");
-        int r = -ENXIO;
 
-        if (uid == 0)
-                r = asprintf(ret, "/var/lib/errand-embedded");
-        else if (base)
-                r = asprintf(ret, "%s/errand-embedded", base);
-        else if (home)
-                r = asprintf(ret, "%s/.local/state/errand-embedded", home);
-        else
+        if (!base && !home)
                 return -ENXIO;
+        int r = base ? asprintf(ret, "%s/%s", base, name) : asprintf(ret, "%s/.local/state/%s", home, name);
         return r < 0 ? -ENOMEM : 0;
 }
 
-static int default_runtime(uid_t uid, char **ret) {
+static int embedded_state(uid_t uid, char **ret) {
+        if (uid != 0)
+                return personal_state("errand-embedded", ret);
+        *ret = strdup("/var/lib/errand-embedded");
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int embedded_runtime(uid_t uid, char **ret) {
         const char *base = absolute_variable("XDG_RUNTIME_DIR"), *tmp = absolute_variable("TMPDIR");
         int r;
 
@@ -73,14 +74,14 @@ static int make_absolute(const char *path, char **ret) {
         return asprintf(&text, "%s/%s", cwd, path) < 0 ? -ENOMEM : path_collapse(text, ret);
 }
 
-static int settle_config(const char *config, uid_t uid, char **ret) {
+static int settle_config(const char *config, bool machine_wide, char **ret) {
         const char *said = config ?: getenv("ERRAND_CONFIG"), *base = absolute_variable("XDG_CONFIG_HOME"), *home = absolute_variable("HOME");
         _cleanup_free_ char *path = NULL;
         int r;
 
         if (said && *said)
                 return make_absolute(said, ret);
-        if (uid == 0)
+        if (machine_wide)
                 r = asprintf(&path, "/etc/errand/errand.json");
         else if (base)
                 r = asprintf(&path, "%s/errand/errand.json", base);
@@ -96,28 +97,79 @@ static int settle_config(const char *config, uid_t uid, char **ret) {
         return 0;
 }
 
+static Paths *paths_new(ConfigMode mode) {
+        Paths *p = calloc(1, sizeof(Paths));
+
+        if (!p)
+                return NULL;
+        p->state_fd = p->runtime_fd = p->log_fd = -EBADF;
+        p->uid = geteuid();
+        p->mode = mode_of(mode, p->uid);
+        return p;
+}
+
+static const char no_home[] = "neither HOME nor XDG_STATE_HOME names a directory for errand's state; set one";
+
 int paths_embedded(const char *state_dir, const char *config, Paths **ret, Fault *f) {
-        _cleanup_(paths_freep) Paths *p = calloc(1, sizeof(Paths));
+        _cleanup_(paths_freep) Paths *p = paths_new(CONFIG_EMBEDDED);
         const char *said = state_dir ?: getenv("ERRAND_EMBEDDED_STATE");
 
         if (!p)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
-        p->state_fd = p->runtime_fd = p->log_fd = -EBADF;
-        p->uid = geteuid();
         bool named = said && *said;
-        int r = named ? make_absolute(said, &p->state) : default_state(p->uid, &p->state);
+        int r = named ? make_absolute(said, &p->state) : embedded_state(p->uid, &p->state);
         if (r == -ENXIO)
-                return fault_set(f, ERROR_STORAGE, "neither HOME nor XDG_STATE_HOME names a directory for errand's state; set one, or give --state-dir");
+                return fault_set(f, ERROR_STORAGE, "%s, or give --state-dir", no_home);
         if (r >= 0 && named)
                 r = asprintf(&p->runtime, "%s/.run", p->state) < 0 ? -ENOMEM : 0;
         else if (r >= 0)
-                r = default_runtime(p->uid, &p->runtime);
+                r = embedded_runtime(p->uid, &p->runtime);
         if (r >= 0)
                 r = asprintf(&p->bus, "%s/bus", p->runtime) < 0 ? -ENOMEM : 0;
         if (r >= 0)
-                r = settle_config(config, p->uid, &p->config);
+                r = settle_config(config, p->uid == 0, &p->config);
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "the state directory %s cannot be placed: %s", said ?: "", strerror(-r));
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+int paths_system(const char *config, Paths **ret, Fault *f) {
+        _cleanup_(paths_freep) Paths *p = paths_new(CONFIG_SYSTEM);
+
+        if (!p)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        if (p->uid == 0)
+                return fault_set(f, ERROR_SETUP, "--system runs as the account errand, which errandd.service has: systemctl start errandd");
+        p->state = strdup("/var/lib/errand");
+        p->runtime = strdup("/run/errand");
+        int r = p->state && p->runtime ? settle_config(config, true, &p->config) : -ENOMEM;
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "the configuration cannot be placed: %s", strerror(-r));
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+int paths_user(const char *config, Paths **ret, Fault *f) {
+        _cleanup_(paths_freep) Paths *p = paths_new(CONFIG_USER);
+        const char *base = absolute_variable("XDG_RUNTIME_DIR");
+
+        if (!p)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        if (p->uid == 0)
+                return fault_set(f, ERROR_SETUP, "--user is for ordinary accounts: uid 0 never runs a session");
+        if (!base || !is_ours(base, p->uid))
+                return fault_set(f, ERROR_SETUP, "XDG_RUNTIME_DIR names no directory of uid %u; errandd.service of the user's manager has one: "
+                                 "systemctl --user start errandd", p->uid);
+        int r = personal_state("errand", &p->state);
+        if (r == -ENXIO)
+                return fault_set(f, ERROR_STORAGE, "%s", no_home);
+        if (r >= 0)
+                r = asprintf(&p->runtime, "%s/errand", base) < 0 ? -ENOMEM : 0;
+        if (r >= 0)
+                r = settle_config(config, false, &p->config);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "errand's directories cannot be placed: %s", strerror(-r));
         *ret = TAKE_PTR(p);
         return 0;
 }
@@ -151,24 +203,25 @@ int path_of_fd(int fd, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Root's directories are gone through by the accounts of payloads; an ordinary account's are nobody else's business. */
-static int open_own(const char *what, char **path, uid_t uid, int *ret, Fault *f) {
-        mode_t mode = uid == 0 ? 0711 : 0700;
+static int open_own(const Paths *p, const char *what, char **path, int *ret, Fault *f) {
+        mode_t mode = p->mode->top;
         struct stat st;
 
-        int r = make_ancestors(*path);
-        if (r >= 0 && mkdir(*path, mode) < 0 && errno != EEXIST)
+        int r = mode ? make_ancestors(*path) : 0;
+        if (r >= 0 && mode && mkdir(*path, mode) < 0 && errno != EEXIST)
                 r = -errno;
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "%s %s cannot be made: %s", what, *path, strerror(-r));
         _cleanup_close_ int fd = open(*path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0)
-                return fault_set(f, ERROR_STORAGE, "%s %s is no directory that can be used: %s; links are not followed there", what, *path,
-                                 strerror(errno));
-        if (st.st_uid != uid)
-                return fault_set(f, ERROR_STORAGE, "%s %s belongs to uid %u, not to uid %u; remove it or name another", what, *path, st.st_uid, uid);
-        if ((st.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
+                return fault_set(f, ERROR_STORAGE, "%s %s is no directory that can be used: %s; %s", what, *path, strerror(errno),
+                                 mode ? "links are not followed there" : "systemd-tmpfiles makes it");
+        if (st.st_uid != p->uid && (mode || st.st_uid != 0))
+                return fault_set(f, ERROR_STORAGE, "%s %s belongs to uid %u, not to uid %u; remove it or name another", what, *path, st.st_uid, p->uid);
+        if (mode && (st.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
                 return fault_set(f, ERROR_STORAGE, "%s %s cannot be closed to others: %s", what, *path, strerror(errno));
+        if (!mode && (st.st_mode & 0022))
+                return fault_set(f, ERROR_STORAGE, "%s %s can be written by others; remove that: chmod go-w %s", what, *path, *path);
         _cleanup_free_ char *real = NULL;
         r = path_of_fd(fd, &real);
         if (r < 0)
@@ -180,10 +233,10 @@ static int open_own(const char *what, char **path, uid_t uid, int *ret, Fault *f
 }
 
 int paths_open(Paths *p, Fault *f) {
-        int r = open_own("the state directory", &p->state, p->uid, &p->state_fd, f);
+        int r = open_own(p, "the state directory", &p->state, &p->state_fd, f);
         if (r >= 0)
-                r = open_own("the runtime directory", &p->runtime, p->uid, &p->runtime_fd, f);
-        if (r < 0)
+                r = open_own(p, "the runtime directory", &p->runtime, &p->runtime_fd, f);
+        if (r < 0 || !p->bus)
                 return r;
         free(p->bus);
         if (asprintf(&p->bus, "%s/bus", p->runtime) < 0) {
@@ -193,11 +246,35 @@ int paths_open(Paths *p, Fault *f) {
         return 0;
 }
 
+int paths_session_socket(const Paths *p, const char *id, char **ret) {
+        int r = p->mode->config == CONFIG_USER ? asprintf(ret, "%s/session/%s", p->runtime, id)
+                                               : asprintf(ret, "%s/%s/broker/session", p->state, id);
+        if (r < 0)
+                *ret = NULL;
+        return r < 0 ? -ENOMEM : 0;
+}
+
+int paths_open_runtime_dir(const Paths *p, const char *name) {
+        if (p->mode->top)
+                return paths_make_dir(p->runtime_fd, name, p->mode->top, p->uid, getegid());
+        int fd = openat(p->runtime_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* Empty, and with the mode from the first moment on: a service may be kept from setting the setgid bit, which the parent hands down. */
+static int make_empty(int at, const char *name, mode_t mode) {
+        mode_t mask = umask(0);
+        int r = mkdirat(at, name, mode & 0777) < 0 ? -errno : 0;
+        (void) umask(mask);
+        return r == -EEXIST ? 0 : r;
+}
+
 int paths_make_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid) {
         struct stat st;
 
-        if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
-                return -errno;
+        int r = make_empty(at, name, mode);
+        if (r < 0)
+                return r;
         _cleanup_close_ int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
@@ -208,6 +285,8 @@ int paths_make_dir(int at, const char *name, mode_t mode, uid_t uid, gid_t gid) 
                 if (fchown(fd, uid, gid) < 0)
                         return -errno;
         }
+        if ((mode & S_ISGID) && st.st_gid != gid && fchown(fd, (uid_t) -1, gid) < 0)
+                return -errno;
         if ((st.st_mode & 07777) != mode && fchmod(fd, mode) < 0)
                 return -errno;
         return TAKE_FD(fd);

@@ -21,6 +21,16 @@ int ports_take(Ports *p, uint16_t *ret) {
         return -EAGAIN;
 }
 
+int ports_reserve(Ports *p, uint16_t port) {
+        if (port < PORT_FIRST || port > PORT_LAST)
+                return -ERANGE;
+        uint32_t at = port - PORT_FIRST;
+        if (p->used[at / 8] & (1U << (at % 8)))
+                return -EBUSY;
+        p->used[at / 8] = (uint8_t) (p->used[at / 8] | (1U << (at % 8)));
+        return 0;
+}
+
 void ports_release(Ports *p, uint16_t port) {
         if (port < PORT_FIRST || port > PORT_LAST)
                 return;

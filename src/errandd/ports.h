@@ -15,4 +15,6 @@ typedef struct Ports {
 
 /* A random one that is not in use: a session does not learn from its port how many others there are. -EAGAIN: all are. */
 int ports_take(Ports *p, uint16_t *ret);
+/* One that is known to be in use: -EBUSY when it is already, -ERANGE when it is none of these. */
+int ports_reserve(Ports *p, uint16_t port);
 void ports_release(Ports *p, uint16_t port);

@@ -51,6 +51,7 @@ static const struct Field {
         {"exitReason", FIELD_TEXT, offsetof(SessionRecord, exit_reason), false},
         {"exitStatus", FIELD_COUNT, offsetof(SessionRecord, exit_status), true},
         {"refused", FIELD_COUNT, offsetof(SessionRecord, refused), true},
+        {"brokerRefused", FIELD_COUNT, offsetof(SessionRecord, broker_refused), false},
         {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
         {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
         {"eventsLength", FIELD_COUNT, offsetof(SessionRecord, events_length), true},

@@ -28,7 +28,8 @@ typedef struct SessionRecord {
         char *exit_reason;   /* "exited", "killed", "memory", "lost", …; NULL: did not run */
         uint64_t exit_status; /* as a shell tells it: the code, or 128 + signal */
         uint64_t refused;    /* connections that were refused */
-        char *scope_unit, *broker_unit;
+        uint64_t broker_refused; /* of these, what the broker of this run told */
+        char *scope_unit, *broker_unit; /* of a live session, where there are units */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
 } SessionRecord;
 

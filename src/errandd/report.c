@@ -136,6 +136,53 @@ static int add_network(char ***lines, const ConfigSandbox *s) {
                    strv_length(s->egress.allow), s->n_ports > 0 ? ports : "none");
 }
 
+static const struct {
+        const char *controller, *limit;
+} limits[] = {{"memory", "memory"}, {"cpu", "cpu"}, {"pids", "process"}};
+
+/* "2" or "1.5", of thousandths. */
+static const char *format_cpus(uint64_t cpus, char *buffer, size_t size) {
+        unsigned rest = (unsigned) (cpus % CONFIG_CPUS_SCALE);
+        int digits = 3;
+
+        for (; digits > 0 && rest % 10 == 0; digits--)
+                rest /= 10;
+        if (digits > 0)
+                (void) snprintf(buffer, size, "%llu.%0*u", (unsigned long long) (cpus / CONFIG_CPUS_SCALE), digits, rest);
+        else
+                (void) snprintf(buffer, size, "%llu", (unsigned long long) (cpus / CONFIG_CPUS_SCALE));
+        return buffer;
+}
+
+/* What each session is held to by its scope: no limit is named that is not there. */
+static int add_limits(const ReportInput *in, Report *r) {
+        const ConfigSandbox *s = &in->config->sandbox;
+        char text[160] = "", value[32];
+        size_t at = 0;
+
+        if (strv_contains(in->controllers, "memory"))
+                at += (size_t) snprintf(text, sizeof(text), ", %s of memory", format_size(s->memory, value, sizeof(value)));
+        if (strv_contains(in->controllers, "cpu"))
+                at += (size_t) snprintf(text + at, sizeof(text) - at, ", %s cpus", format_cpus(s->cpus, value, sizeof(value)));
+        if (strv_contains(in->controllers, "pids"))
+                at += (size_t) snprintf(text + at, sizeof(text) - at, ", %llu processes", (unsigned long long) s->pids);
+        return at == 0 ? 0 : add(&r->lines, "each session is held to%s", text + 1);
+}
+
+/* A scope without some of the controllers. */
+static int add_missing_limits(const ReportInput *in, Report *r) {
+        const char *missing[ELEMENTSOF(limits)];
+        char text[64] = "";
+        size_t n = 0, at = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(limits); i++)
+                if (!strv_contains(in->controllers, limits[i].controller))
+                        missing[n++] = limits[i].limit;
+        for (size_t i = 0; i < n; i++)
+                at += (size_t) snprintf(text + at, sizeof(text) - at, "%s%s", missing[i], i + 1 == n ? "" : i + 2 < n ? ", " : n > 2 ? ", and " : " and ");
+        return n == 0 ? 0 : add_gap(r, "per-session %s limits are not applied: this host delegates no cgroup controller for them", text);
+}
+
 /* Nothing stands between a session and these. */
 static int add_real_keys(char ***lines, const ConfigAgent *agent) {
         _cleanup_strv_free_ char **ids = NULL;
@@ -156,9 +203,11 @@ static int add_statements(const ReportInput *in, Report *r) {
         if (q >= 0)
                 q = add(&r->lines, "sessions run as confined host processes using the host's own tools");
         if (q >= 0 && in->account)
-                q = add(&r->lines, "sessions run as account %s unless their project has another owner", in->account);
+                q = add(&r->lines, "sessions run as account %s%s", in->account, in->one_account ? "" : " unless their project has another owner");
         if (q >= 0)
                 q = add(&r->lines, "no single file may exceed %s, enforced as an rlimit", format_size(s->file_max, size, sizeof(size)));
+        if (q >= 0 && in->scopes)
+                q = add_limits(in, r);
         if (q >= 0)
                 q = add_network(&r->lines, s);
         if (q >= 0 && s->network != NETWORK_NONE)
@@ -190,9 +239,11 @@ static int find_gaps(const ReportInput *in, Report *r) {
 
         if (in->probe_problem)
                 q = add_gap(r, "sessions cannot be confined: %s", in->probe_problem);
-        if (q >= 0 && in->embedded)
+        if (q >= 0 && in->scopes)
+                q = add_missing_limits(in, r);
+        else if (q >= 0)
                 q = add_gap(r, "per-session memory, cpu, and process limits are not applied: this host reports no cgroup delegation");
-        if (q >= 0 && in->embedded && in->shared_account)
+        if (q >= 0 && in->shared_account)
                 q = add_gap(r, "a session and its broker run under one account: the real keys are apart from the agent by the sandbox alone");
         for (char *const *g = in->gaps; g && *g && q >= 0; g++) {
                 const char *sentence = report_gap_sentence(*g);

@@ -11,9 +11,11 @@ typedef struct ReportInput {
         const char *probe_problem; /* why it could not be; NULL: it could */
         char *const *warnings;   /* beside the configuration's own */
         char *const *gaps;       /* bailey's names of what it cannot enforce */
-        bool embedded;           /* no scopes */
+        bool scopes;             /* they can be made here */
+        char *const *controllers; /* and limit what these stand for: "memory", "pids", "cpu" */
         bool shared_account;     /* a session and its broker run under one account */
-        const char *account;     /* as root: whose rights sessions have when nothing else decides; NULL: errandd's own */
+        const char *account;     /* whose rights sessions have when nothing else decides; NULL: errandd's own */
+        bool one_account;        /* and nothing else ever does */
 } ReportInput;
 
 typedef struct Report {

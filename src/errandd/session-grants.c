@@ -65,11 +65,18 @@ static void on_broker_answer(_unused_ Message *m, const char *problem, void *use
         free(userdata);
 }
 
-static int tell_broker(Session *s, const Grant *g, uint32_t revoke) {
+static void on_told_again(_unused_ Message *m, _unused_ const char *problem, void *userdata) {
+        free(userdata); /* a grant that it has already is refused */
+}
+
+/* g, or NULL and the number of the one to revoke. */
+static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) {
         Run *run = s->run;
         GrantClock now;
         int r;
 
+        if (run && run->broker && run->broker_away && !g)
+                return -EAGAIN; /* it may come back with what it had */
         if (!run || !run->broker || !run->broker_ready || run->broker_closing)
                 return 0; /* it gets those in force with its set-up */
         char *id = strdup(s->record->id);
@@ -77,14 +84,14 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke) {
                 return -ENOMEM;
         r = g ? grant_clock_now(&now) : 0;
         if (r >= 0)
-                r = g ? broker_client_grant(run->broker, g, &now, on_broker_answer, id)
+                r = g ? broker_client_grant(run->broker, g, &now, again ? on_told_again : on_broker_answer, id)
                       : broker_client_revoke(run->broker, revoke, on_broker_answer, id);
         if (r < 0)
                 free(id);
         return r;
 }
 
-int session_grants_to_broker(Session *s) {
+int session_grants_to_broker(Session *s, bool again) {
         GrantClock now;
 
         int r = grant_clock_now(&now);
@@ -93,7 +100,7 @@ int session_grants_to_broker(Session *s) {
         (void) prune(s, &now);
         for (size_t i = 0; i < s->grants.n_grants && r >= 0; i++)
                 if (grant_in_force(&s->grants.grants[i], &now))
-                        r = tell_broker(s, &s->grants.grants[i], 0);
+                        r = tell_broker(s, &s->grants.grants[i], 0, again);
         session_arm_expiry(s);
         return r == -ETIME ? 0 : r;
 }
@@ -104,7 +111,7 @@ static int check_state(Session *s, Fault *f) {
         if (state != SESSION_STARTING && state != SESSION_RUNNING)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; a host is granted to one that runs", s->record->id,
                                  session_state_to_string(state));
-        if (!s->run || s->run->port == 0)
+        if (!s->run || (s->run->port == 0 && !s->run->broker))
                 return fault_set(f, ERROR_WRONG_STATE, "session %s has no network, so no host can be granted to it", s->record->id);
         if (s->run->broker_closing || (state == SESSION_RUNNING && !s->run->broker))
                 return fault_set(f, ERROR_WRONG_STATE, "the broker of session %s has ended; no host can be granted any more", s->record->id);
@@ -137,7 +144,7 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
                 (void) grant_list_revoke(&s->grants, number);
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-r));
         }
-        r = tell_broker(s, g, 0);
+        r = tell_broker(s, g, 0, false);
         if (r < 0) {
                 (void) grant_list_revoke(&s->grants, number);
                 (void) grant_list_write(s->dir, &s->grants);
@@ -157,7 +164,9 @@ int session_revoke(Session *s, uint32_t number, Fault *f) {
         if (!grant_list_find(&s->grants, number))
                 return fault_set(f, ERROR_NOT_FOUND, "session %s has no grant %u", s->record->id, number);
         /* Taken away first: a disk that is full must not keep a host open. */
-        int r = tell_broker(s, NULL, number);
+        int r = tell_broker(s, NULL, number, false);
+        if (r == -EAGAIN)
+                return fault_set(f, ERROR_WRONG_STATE, "the broker of session %s crashed and is coming back; revoke again in a moment", s->record->id);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         (void) grant_list_revoke(&s->grants, number);

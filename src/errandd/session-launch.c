@@ -36,20 +36,16 @@ static void parts_done(Parts *p) {
         safe_close(p->own);
 }
 
-/* STATEDIR/ID and STATEDIR/ID/state, the latter the payload's own. */
 static int make_directories(Session *s, const Identity *payload, Parts *p, Fault *f) {
-        bool root = geteuid() == 0;
+        const Paths *paths = s->manager->paths;
 
-        p->own = paths_make_dir(s->manager->paths->state_fd, s->record->id, root ? 0711 : 0700, geteuid(), getegid());
-        int state = p->own < 0 ? p->own : paths_make_dir(p->own, "state", 0700, payload->uid, payload->gid);
+        p->own = mode_open_own(s->manager->mode, paths->state_fd, s->record->id, payload);
+        _cleanup_close_ int state = p->own < 0 ? p->own : mode_open_state(s->manager->mode, p->own, payload);
         if (state < 0)
                 return fault_set(f, ERROR_STORAGE, "the directories of session %s cannot be made: %s", s->record->id, strerror(-state));
-        safe_close(state);
-        if (asprintf(&p->home, "%s/%s/state/home", s->manager->paths->state, s->record->id) < 0)
+        if (asprintf(&p->home, "%s/%s/state/home", paths->state, s->record->id) < 0)
                 p->home = NULL;
-        if (asprintf(&p->broker_socket, "%s/%s/broker/session", s->manager->paths->state, s->record->id) < 0)
-                p->broker_socket = NULL;
-        return p->home && p->broker_socket ? 0 : fault_set(f, ERROR_SETUP, "out of memory");
+        return p->home && paths_session_socket(paths, s->record->id, &p->broker_socket) >= 0 ? 0 : fault_set(f, ERROR_SETUP, "out of memory");
 }
 
 /* Written anew under another name and put in its place: a session that ran before may hold the old one. */
@@ -100,6 +96,12 @@ static int on_events_changed(_unused_ sd_event_source *source, _unused_ const st
         return 0;
 }
 
+int run_watch_events(Run *run) {
+        run->events = record_open_read(run->session->dir, "events");
+        return run->events < 0 ? run->events
+                               : events_watch(run->session->manager->event, run->events, on_events_changed, run, &run->events_watch);
+}
+
 /* Followed from the end of what is there: an earlier run's lines are not this one's. */
 static int open_files(Run *run, Parts *p, Fault *f) {
         Session *s = run->session;
@@ -107,13 +109,12 @@ static int open_files(Run *run, Parts *p, Fault *f) {
 
         p->transcript = record_open_append(s->dir, "transcript");
         p->events = record_open_append(s->dir, "events");
-        run->events = record_open_read(s->dir, "events");
-        int r = MIN(MIN(p->transcript, p->events), run->events);
-        if (r >= 0 && fstat(run->events, &st) < 0)
+        int r = MIN(p->transcript, p->events);
+        if (r >= 0 && fstat(p->events, &st) < 0)
                 r = -errno;
         if (r >= 0) {
                 s->record->events_length = (uint64_t) st.st_size;
-                r = events_watch(s->manager->event, run->events, on_events_changed, run, &run->events_watch);
+                r = run_watch_events(run);
         }
         return r < 0 ? fault_set(f, ERROR_STORAGE, "the files of session %s cannot be opened: %s", s->record->id, strerror(-r)) : 0;
 }
@@ -133,6 +134,7 @@ static void on_exited(Run *run, const SessionEvent *e) {
         if (run->exited)
                 return;
         run->exited = true;
+        run->exit_time = e->time;
         run->exit_reason = strdup(e->reason);
         run->exit_status = e->status;
         run->exit_text = e->text ? strdup(e->text) : NULL;
@@ -146,7 +148,7 @@ static void on_line(const SessionEvent *e, void *userdata) {
 }
 
 /* Without a word to anybody else: what follows from the lines is the caller's. */
-static void take_lines(Run *run) {
+void run_take_lines(Run *run) {
         Session *s = run->session;
         unsigned damaged = 0;
 
@@ -167,7 +169,7 @@ void run_read_events(Run *run) {
         /* A shim may be faster than its launcher's answer, and can be reached only then: who was told that the session runs would attach in vain. */
         if (run->launch_sent && !run->launched)
                 return;
-        take_lines(run);
+        run_take_lines(run);
         if (run->started && !before)
                 run_answer(run, true, NULL);
         if (run->exited || run->shim_gone)
@@ -192,30 +194,39 @@ static void on_shim_connection_gone(void *userdata) {
         run_check_finished(run);
 }
 
-static void watch_shim(Run *run, uint64_t pid) {
+int run_watch_shim(Run *run, int pidfd) {
+        run->shim_pidfd = pidfd;
+        int r = sd_event_add_io(run->session->manager->event, &run->shim_end, pidfd, EPOLLIN, on_shim_end, run);
+        /* Its last line is read before its end is noticed. */
+        return r < 0 ? r : sd_event_source_set_priority(run->shim_end, SD_EVENT_PRIORITY_IDLE);
+}
+
+int run_reach_shim(Run *run) {
         Session *s = run->session;
+        _cleanup_close_ int directory = -EBADF;
         _cleanup_free_ char *path = NULL;
         Identity payload;
         Fault f = {};
 
-        run->shim_pidfd = pidfd_open((pid_t) pid, 0);
-        int r = run->shim_pidfd < 0 ? -errno : sd_event_add_io(s->manager->event, &run->shim_end, run->shim_pidfd, EPOLLIN, on_shim_end, run);
+        int r = session_prepare_identity(s, &payload, &f);
+        fault_done(&f);
+        if (r >= 0)
+                r = manager_shim_directory(s->manager, &payload, &directory, &path);
+        return r < 0 ? r : shim_client_new(s->manager->event, directory, s->record->id, payload.uid, on_shim_connection_gone, run, &run->shim);
+}
+
+static void watch_shim(Run *run, uint64_t pid) {
+        int pidfd = pidfd_open((pid_t) pid, 0), r = pidfd < 0 ? -errno : run_watch_shim(run, pidfd);
+
         if (r < 0) {
+                run->shim_end = sd_event_source_disable_unref(run->shim_end);
                 run->shim_pidfd = safe_close(run->shim_pidfd);
                 run->shim_gone = true; /* it is gone already: its last line says how */
-        } else {
-                _cleanup_close_ int directory = -EBADF;
-                /* Its last line is read before its end is noticed. */
-                (void) sd_event_source_set_priority(run->shim_end, SD_EVENT_PRIORITY_IDLE);
-                r = session_prepare_identity(s, &payload, &f);
-                if (r >= 0)
-                        r = manager_shim_directory(s->manager, &payload, &directory, &path);
-                if (r >= 0)
-                        r = shim_client_new(s->manager->event, directory, s->record->id, on_shim_connection_gone, run, &run->shim);
-                if (r < 0)
-                        log_warning_errno(r, "session %s: its shim cannot be reached: %m", s->record->id);
+                return;
         }
-        fault_done(&f);
+        r = run_reach_shim(run);
+        if (r < 0)
+                log_warning_errno(r, "session %s: its shim cannot be reached: %m", run->session->record->id);
 }
 
 /* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */
@@ -228,9 +239,20 @@ static void stop_unknown_shim(Run *run) {
         Fault f = {};
 
         if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(s->manager, &payload, &directory, &path) >= 0 &&
-            shim_client_new(s->manager->event, directory, s->record->id, NULL, NULL, &shim) >= 0)
+            shim_client_new(s->manager->event, directory, s->record->id, payload.uid, NULL, NULL, &shim) >= 0)
                 (void) shim_client_stop(shim, 0, NULL, NULL);
         fault_done(&f);
+}
+
+/* Which scope it is in, as its launcher made it. Written with the next state. */
+static void take_scope(Run *run, Message *m) {
+        SessionRecord *record = run->session->record;
+        const char *unit;
+
+        if (json_get_string(message_object(m), "scope", &unit) < 0)
+                return;
+        free(record->scope_unit);
+        record->scope_unit = strdup(unit);
 }
 
 static void on_launched(Message *m, const char *problem, void *userdata) {
@@ -243,11 +265,12 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
                 run->launch_sent = false;
                 if (!m)
                         stop_unknown_shim(run);
-                take_lines(run); /* a shim that got so far says it better */
+                run_take_lines(run); /* a shim that got so far says it better */
                 run_fail(run, ERROR_SETUP, "errand-launch: %s", problem);
                 return;
         }
         run->launched = true;
+        take_scope(run, m);
         watch_shim(run, pid);
         if (run->ending)
                 run_end(run);
@@ -260,9 +283,26 @@ static char *const *accepted_gaps(const Session *s) {
         return s->manager->config->sandbox.require_full_enforcement ? NULL : s->manager->probed_gaps;
 }
 
+/* Where scopes cannot be made, the report says so, and a configuration that wants everything has refused. */
+static bool plan_scope(const Session *s, char unit[static 64], LaunchScope *ret) {
+        const ConfigSandbox *c = &s->manager->config->sandbox;
+
+        (void) snprintf(unit, 64, "errand-session-%s.scope", s->record->id);
+        *ret = (LaunchScope){
+                .unit = unit,
+                .memory_max = c->memory,
+                .tasks_max = c->pids,
+                .cpu_quota_per_sec = c->cpus * USEC_PER_SEC / CONFIG_CPUS_SCALE,
+        };
+        return s->manager->mode->units && s->manager->scopes;
+}
+
 static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *f) {
         Session *s = run->session;
+        LaunchScope scope;
+        char unit[64];
 
+        bool scoped = plan_scope(s, unit, &scope);
         return launch_client_launch(launcher, &(Launch){
                 .session = s->record->id,
                 .command = s->record->command,
@@ -277,6 +317,7 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
                 .grace = s->manager->config->sandbox.grace_period,
                 .file_max = s->manager->config->sandbox.file_max,
                 .shim_socket = p->shim_socket,
+                .scope = scoped ? &scope : NULL,
                 .project = s->project,
                 .policy = p->policy,
                 .transcript = p->transcript,

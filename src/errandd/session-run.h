@@ -3,6 +3,8 @@
 
 /* What the files of a session share: the session itself, and its run, which is there from Start until broker and shim are gone.
  *
+ * The run of a session that an earlier errandd started is put together again from what is there (session-adopt.c).
+ *
  * A run goes: begin (files, secrets, broker) → set up → launched → the events' "started" → "exited", or the shim gone without it → end (broker closed
  * and gone, shim gone) → finish (spool read to its end, record written, the world told). A failure anywhere goes to end at once. */
 
@@ -28,7 +30,7 @@ typedef struct Run {
         Identity broker_identity;
 
         BrokerClient *broker;     /* NULL: none, or gone */
-        bool broker_ready, broker_closing;
+        bool broker_ready, broker_away, broker_closing; /* away: it crashed or was not found yet, and may come back */
 
         bool launch_sent, launched;
         ShimClient *shim;
@@ -40,6 +42,7 @@ typedef struct Run {
         bool lost; /* it may have run, and nothing says so */
         char *exit_reason, *exit_text;
         uint64_t exit_status;
+        usec_t exit_time;
 
         bool stopping, ending;    /* Stop was asked; whatever comes, it ends */
         Fault fault;              /* why nothing ran */
@@ -59,6 +62,7 @@ struct Session {
         unsigned settle;  /* further looks at the spool of a run that an earlier errandd left */
         bool changed;     /* the observer has not been told yet */
         bool collecting;
+        bool undone;      /* its start was cut short by an errandd's end: its launcher may be about to have a shim for it */
         sd_event_source *expiry;
 };
 
@@ -74,12 +78,20 @@ void session_notice(Session *s, const char *kind, const char *format, ...) _prin
 int session_ingest(Session *s, bool final);
 
 /* session-grants.c */
-int session_grants_to_broker(Session *s);
+int session_grants_to_broker(Session *s, bool again /* it may have some of them */);
 int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);
 
 /* session-start.c */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
+Run *run_new(Session *s);
+
+/* session-broker.c */
+int run_start_broker(Run *run, const Identity *payload, Fault *f);
+int run_adopt_broker(Run *run, Fault *f);
+
+/* session-adopt.c: a live record of an earlier errandd becomes a run again, or a state that is over */
+int session_adopt(Session *s);
 
 /* session-places.c: the project is open */
 int session_check_places(Session *s, Fault *f);
@@ -87,11 +99,24 @@ int session_check_places(Session *s, Fault *f);
 /* session-launch.c */
 int run_launch(Run *r, const Identity *payload, Fault *f);
 void run_read_events(Run *r);
+/* Follows the events from where the record says on. */
+int run_watch_events(Run *run);
+/* Reads what there is to read, and acts on nothing. */
+void run_take_lines(Run *run);
+/* pidfd: the shim's, taken */
+int run_watch_shim(Run *run, int pidfd);
+/* Connects to the session's shim: a client in run->shim, or a negative errno. */
+int run_reach_shim(Run *run);
 
 /* session-stop.c */
 void run_fail(Run *r, ErrorCode code, const char *format, ...) _printf_(3, 4);
 void run_end(Run *r);
-void run_broker_ended(Run *r, int status);
+void run_broker_ended(Run *r, const char *how);
+void run_scope_ended(Run *run);
+/* Broker closed, then the shim asked: what a state of stopping means. */
+void run_stop(Run *run);
+/* The run goes from memory, and what it stands for goes on. */
+void run_leave(Session *s);
 void run_check_finished(Run *r); /* may free it */
 int run_add_waiter(Run *r, bool for_start, Done done, void *userdata);
 void run_answer(Run *r, bool for_start, const Fault *fault);

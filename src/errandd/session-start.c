@@ -8,7 +8,6 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/egress-notice.h"
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
@@ -19,12 +18,12 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
                 return r < 0 ? fault_set(f, ERROR_SETUP, "uid %u, which session %s runs as, cannot be taken on: %s", s->record->payload,
                                          s->record->id, strerror(-r)) : 0;
         }
-        int r = account_decide(s->manager->paths->user, s->project, ret, &reason, f);
+        int r = mode_decide_account(s->manager->mode, s->manager->paths->user, s->project, ret, &reason, f);
         if (r < 0)
                 return r;
         s->record->payload = ret->uid;
         if (reason == ACCOUNT_NOBODY)
-                session_notice(s, "account", "the session runs as %s (uid %u): no --user, no SUDO_UID, and the project belongs to root", ret->name,
+                session_notice(s, "account", "the session runs as %s (uid %u): no --account, no SUDO_UID, and the project belongs to root", ret->name,
                                ret->uid);
         return 0;
 }
@@ -33,6 +32,8 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
 static int open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
+        if (s->manager->mode->project_names)
+                return manager_open_project(s->manager, s->record->project ?: "", &s->project, f);
         const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
         int fd = (int) syscall(SYS_openat2, AT_FDCWD, s->record->project, &how, sizeof(how));
         if (fd < 0 && errno == ELOOP)
@@ -43,139 +44,6 @@ static int open_project(Session *s, Fault *f) {
                 return fault_set(f, ERROR_SETUP, "the project %s of session %s cannot be opened: %s", s->record->project, s->record->id, strerror(errno));
         s->project = fd;
         return 0;
-}
-
-static void on_refused(const char *host, uint16_t port, uint64_t count, uint64_t fresh, void *userdata) {
-        Session *s = ((Run *) userdata)->session;
-        const Observer *o = &s->manager->observer;
-        _cleanup_free_ char *text = egress_notice(host);
-
-        s->record->refused += fresh;
-        (void) session_save(s);
-        session_touch(s);
-        if (o->session_refused)
-                o->session_refused(s, host, port, count, o->userdata);
-        if (text)
-                session_notice(s, "egress", "%s", text);
-}
-
-static void on_denied_summary(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata) {
-        Session *s = ((Run *) userdata)->session;
-
-        s->record->refused += fresh;
-        (void) session_save(s);
-        session_touch(s);
-        session_notice(s, "denied-summary", "%llu further connections to %llu hosts were refused in the last minute", (unsigned long long) count,
-                       (unsigned long long) hosts);
-}
-
-static void on_grant_used(uint32_t number, void *userdata) {
-        Session *s = ((Run *) userdata)->session;
-
-        int r = session_grant_was_used(s, number, now_realtime());
-        if (r < 0)
-                log_warning_errno(r, "session %s: the use of grant %u cannot be recorded yet; the spool has it: %m", s->record->id, number);
-}
-
-static void on_receipt_failed(void *userdata) {
-        session_notice(((Run *) userdata)->session, "receipts", "the broker cannot write receipts; calls go on without them");
-}
-
-static void on_broker_ended(int status, void *userdata) {
-        run_broker_ended(userdata, status);
-}
-
-static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
-        Run *run = userdata;
-        Session *s = run->session;
-        Identity payload;
-        Fault f = {};
-
-        if (run->ending)
-                return;
-        if (problem) {
-                run_fail(run, ERROR_SETUP, "the broker refused its set-up: %s", problem);
-                return;
-        }
-        run->broker_ready = true;
-        int r = session_grants_to_broker(s);
-        if (r < 0)
-                (void) fault_set(&f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r));
-        if (r >= 0)
-                r = session_prepare_identity(s, &payload, &f);
-        if (r >= 0)
-                r = run_launch(run, &payload, &f);
-        if (r < 0)
-                run_fail(run, f.code, "%s", f.text ?: "out of memory");
-        fault_done(&f);
-}
-
-/* STATEDIR/ID/broker, where only the payload's account may connect. */
-static int open_broker_directory(Session *s) {
-        mode_t mode = geteuid() == 0 ? 0711 : 0700;
-
-        _cleanup_close_ int own = paths_make_dir(s->manager->paths->state_fd, s->record->id, mode, geteuid(), getegid());
-        return own < 0 ? own : paths_make_dir(own, "broker", mode, geteuid(), getegid());
-}
-
-/* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
-static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
-        const Config *c = s->manager->config;
-
-        ret->limits = c->budgets;
-        if (!config_has_budgets(&c->budgets, c->agent.providers, c->agent.n_providers))
-                return 0;
-        int r = session_ingest(s, false);
-        if (r >= 0)
-                r = session_budgets_read(s->manager->store, s->record->id, ret);
-        return r < 0 ? fault_set(f, ERROR_STORAGE, "what session %s has spent of its budgets cannot be read from receipts.db: %s", s->record->id,
-                                 store_error_text(s->manager->store) ?: strerror(-r)) : 0;
-}
-
-static int start_broker(Run *run, const Identity *payload, Fault *f) {
-        static const BrokerHandler handler = {.refused = on_refused, .denied_summary = on_denied_summary, .grant_used = on_grant_used,
-                                              .receipt_failed = on_receipt_failed, .ended = on_broker_ended};
-        Session *s = run->session;
-        const ConfigSandbox *c = &s->manager->config->sandbox;
-        _cleanup_budgets_ SessionBudgets budgets = {};
-        BrokerHandler mine = handler;
-        bool root = geteuid() == 0;
-
-        mine.userdata = run;
-        _cleanup_close_ int directory = open_broker_directory(s), log = record_open_append(s->dir, "broker.log"),
-                            spool = record_open_spool(s->dir);
-        if (directory < 0 || log < 0 || spool < 0)
-                return fault_set(f, ERROR_STORAGE, "the places of session %s cannot be made: %s", s->record->id,
-                                 strerror(-MIN(MIN(directory, log), spool)));
-        if (root) {
-                uid_t taken[256];
-                int r = account_unused(taken, manager_broker_uids(s->manager, taken, ELEMENTSOF(taken)), &run->broker_identity);
-                if (r < 0)
-                        return fault_set(f, ERROR_SETUP, "there is no unused uid for the broker of session %s: %s", s->record->id, strerror(-r));
-        }
-        int r = read_budgets(s, &budgets, f);
-        if (r < 0)
-                return r;
-        r = broker_client_new(s->manager->event, &(BrokerStart){
-                .directory = directory,
-                .payload = root ? payload : NULL,
-                .identity = root ? &run->broker_identity : NULL,
-                .log = log,
-        }, &mine, &run->broker, f);
-        if (r < 0)
-                return r;
-        return broker_client_setup(run->broker, &(BrokerSetup){
-                .session = s->record->id,
-                .credentials = run->credentials,
-                .allow = run->allow,
-                .allow_internal_any = c->egress.allow_internal && !c->egress.internal_list,
-                .allow_internal = c->egress.internal_list,
-                .ports = c->ports,
-                .n_ports = c->n_ports,
-                .enforce_server_name = c->egress.server_name == SERVER_NAME_ENFORCE,
-                .budgets = &budgets,
-                .spool = spool,
-        }, on_setup, run, f);
 }
 
 static bool is_brokered(const Session *s) {
@@ -216,7 +84,7 @@ static int check_start(Session *s, Fault *f) {
         return check_configuration(s, f);
 }
 
-static Run *run_new(Session *s) {
+Run *run_new(Session *s) {
         Run *run = calloc(1, sizeof(Run));
 
         if (!run)
@@ -238,6 +106,16 @@ static int mint(Run *run, Fault *f) {
         if (r >= 0)
                 r = ports_take(&s->manager->ports, &run->port);
         return r < 0 ? fault_set(f, ERROR_LIMIT, "there is no port for session %s: %s", s->record->id, strerror(-r)) : 0;
+}
+
+/* Named before anything of them is there, so that an errandd that finds the record finds them too. */
+static int name_units(Run *run) {
+        SessionRecord *record = run->session->record;
+
+        record->scope_unit = mfree(record->scope_unit);
+        record->broker_unit = mfree(record->broker_unit);
+        record->broker_refused = 0;
+        return run->port > 0 && run->session->manager->mode->units ? broker_unit_name(record->id, &record->broker_unit) : 0;
 }
 
 static void run_abandon(Session *s) {
@@ -279,7 +157,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
         if (r >= 0)
                 r = session_prepare_identity(s, &payload, f);
         if (r >= 0)
-                r = account_check_project(&payload, s->project, s->record->project, f);
+                r = mode_check_project(s->manager->mode, &payload, s->project, s->record->project, f);
         if (r < 0)
                 return r;
         s->run = run_new(s);
@@ -292,7 +170,9 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 r = mint(s->run, f);
         if (r >= 0) {
                 reset_record(s->record);
-                r = session_set_state(s, SESSION_STARTING);
+                r = name_units(s->run);
+                if (r >= 0)
+                        r = session_set_state(s, SESSION_STARTING);
                 if (r < 0)
                         (void) fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", s->record->id, strerror(-r));
         }
@@ -310,7 +190,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
         if (r < 0)
                 (void) fault_set(&late, ERROR_SETUP, "no timer: %s", strerror(-r));
         else
-                r = s->run->port > 0 ? start_broker(s->run, &payload, &late) : run_launch(s->run, &payload, &late);
+                r = s->run->port > 0 ? run_start_broker(s->run, &payload, &late) : run_launch(s->run, &payload, &late);
         if (r < 0)
                 run_fail(s->run, late.code, "%s", late.text ?: "out of memory");
         fault_done(&late);

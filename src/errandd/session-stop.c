@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/pidfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -49,10 +48,12 @@ static void fold_exit(Run *run) {
         SessionRecord *record = run->session->record;
         bool setup = run->fault.code != ERROR_NONE && !run->lost;
 
-        record->ended = now_realtime();
+        record->ended = run->exit_time ?: now_realtime();
         free(record->exit_reason);
         record->exit_reason = run->exited ? TAKE_PTR(run->exit_reason) : strdup(setup ? "setup" : "lost");
         record->exit_status = run->exited ? run->exit_status : setup ? 125 : 137;
+        record->scope_unit = mfree(record->scope_unit);
+        record->broker_unit = mfree(record->broker_unit);
 }
 
 static SessionState final_state(const Run *run) {
@@ -91,6 +92,20 @@ static void run_free(Manager *m, Run *run) {
         free(run->exit_text);
         fault_done(&run->fault);
         free(run);
+}
+
+void run_leave(Session *s) {
+        Run *run = s->run;
+
+        if (!run)
+                return;
+        s->run = NULL;
+        while (run->waiters) {
+                Waiter *w = run->waiters;
+                run->waiters = w->next;
+                free(w);
+        }
+        run_free(s->manager, run);
 }
 
 void session_sweep_sockets(Session *s) {
@@ -151,31 +166,62 @@ void run_check_finished(Run *run) {
                 run_finish(run);
 }
 
-void run_broker_ended(Run *run, int status) {
+void run_broker_ended(Run *run, const char *how) {
         Session *s = run->session;
+        _cleanup_free_ char *words = strdup(how); /* the client's */
 
         run->broker = broker_client_free(run->broker);
+        run->broker_away = false;
         if (!run->broker_closing && !run->ending) {
                 (void) session_ingest(s, true);
                 if (run->launch_sent) {
-                        session_notice(s, "broker", "the session's broker ended (%s %d) and cannot be brought back: it has no way out any more",
-                                       WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                        session_notice(s, "broker", "the session's broker ended (%s) and cannot be brought back: it has no way out any more", words ?: "");
                         session_touch(s);
                 } else {
-                        run_fail(run, ERROR_SETUP, "the broker ended (%s %d) before the session began; broker.log of its record may say why",
-                                 WIFSIGNALED(status) ? "signal" : "status", WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+                        run_fail(run, ERROR_SETUP, "the broker ended (%s) before the session began; %s may say why", words ?: "",
+                                 s->record->broker_unit ? "its unit's journal" : "broker.log of its record");
                         return;
                 }
         }
         run_check_finished(run);
 }
 
+/* systemctl stop of it, say: its processes end, and their shim sees that. */
+void run_scope_ended(Run *run) {
+        if (run->ending || run->stopping || run->exited)
+                return;
+        session_notice(run->session, "scope", "the session's scope was stopped, and so the session ends");
+        Fault f = {};
+        (void) session_stop(run->session, NULL, NULL, &f);
+        fault_done(&f);
+}
+
+/* By the launcher where it is another account's, and by the process itself where that is allowed. */
+static int signal_shim(Run *run, int signal) {
+        Session *s = run->session;
+        LaunchClient *launcher;
+        Identity payload;
+        Fault f = {};
+
+        int r = pidfd_send_signal(run->shim_pidfd, signal, NULL, 0) < 0 ? -errno : 0;
+        if (r != -EPERM)
+                return r;
+        r = session_prepare_identity(s, &payload, &f);
+        if (r >= 0)
+                r = manager_launcher(s->manager, &payload, &launcher, &f);
+        if (r >= 0)
+                r = launch_client_kill(launcher, s->record->id, signal);
+        fault_done(&f);
+        return r;
+}
+
 static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Run *run = userdata;
 
         log_warning("session %s: its shim does not end and is killed", run->session->record->id);
-        if (run->shim_pidfd >= 0 && pidfd_send_signal(run->shim_pidfd, SIGKILL, NULL, 0) < 0)
-                log_warning_errno(errno, "session %s: its shim cannot be killed: %m", run->session->record->id);
+        int r = run->shim_pidfd >= 0 ? signal_shim(run, SIGKILL) : 0;
+        if (r < 0)
+                log_warning_errno(r, "session %s: its shim cannot be killed: %m", run->session->record->id);
         else if (run->shim_pidfd < 0) { /* a launcher that never answered: there is nothing to wait for */
                 run->launch_sent = false;
                 run_check_finished(run);
@@ -194,8 +240,10 @@ static void ask_shim_to_stop(Run *run, usec_t grace) {
         Session *s = run->session;
         int r = run->shim ? shim_client_stop(run->shim, grace, NULL, NULL) : -ENOTCONN;
 
-        if (r < 0 && run->launched && !run->shim_gone && run->shim_pidfd >= 0 && pidfd_send_signal(run->shim_pidfd, SIGTERM, NULL, 0) < 0)
-                log_warning_errno(errno, "session %s: its shim cannot be asked to stop: %m", s->record->id);
+        if (r < 0 && run->launched && !run->shim_gone && run->shim_pidfd >= 0)
+                r = signal_shim(run, SIGTERM);
+        if (r < 0 && run->launched && !run->shim_gone)
+                log_warning_errno(r, "session %s: its shim cannot be asked to stop: %m", s->record->id);
         arm_overdue(run, grace + SHIM_PATIENCE_USEC);
 }
 
@@ -254,6 +302,14 @@ static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem
                 ask_shim_to_stop(run, run->session->manager->config->sandbox.grace_period);
 }
 
+void run_stop(Run *run) {
+        run->stopping = true;
+        if (run->broker)
+                close_broker(run, on_closed_for_stop);
+        else
+                on_closed_for_stop(NULL, NULL, run);
+}
+
 int session_stop(Session *s, Done done, void *userdata, Fault *f) {
         SessionState state = session_state(s);
         Run *run = s->run;
@@ -264,15 +320,13 @@ int session_stop(Session *s, Done done, void *userdata, Fault *f) {
                 return fault_set(f, ERROR_SETUP, "out of memory");
         if (run->stopping || run->ending)
                 return 0;
-        run->stopping = true;
         if (state == SESSION_STARTING) {
+                run->stopping = true;
                 run_fail(run, ERROR_SETUP, "it was stopped before anything ran");
                 return 0;
         }
-        (void) session_set_state(s, SESSION_STOPPING);
-        if (run->broker)
-                close_broker(run, on_closed_for_stop);
-        else
-                on_closed_for_stop(NULL, NULL, run);
+        if (state == SESSION_RUNNING)
+                (void) session_set_state(s, SESSION_STOPPING);
+        run_stop(run);
         return 0;
 }

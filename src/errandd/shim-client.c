@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <poll.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "basic/fd.h"
 #include "errandd/shim-client.h"
 
 struct ShimClient {
         Channel *channel;
+        int fd;    /* borrowed from it */
+        pid_t pid;
 };
 
 ShimClient *shim_client_free(ShimClient *s) {
@@ -20,24 +23,39 @@ static void on_event(_unused_ Message *m, _unused_ void *userdata) {
         /* Nothing is watched over the socket: the events file has it all. */
 }
 
-int shim_client_new(sd_event *event, int directory, const char *name, void (*gone)(void *userdata), void *userdata, ShimClient **ret) {
+int shim_client_new(sd_event *event, int directory, const char *name, uid_t uid, void (*gone)(void *userdata), void *userdata, ShimClient **ret) {
         _cleanup_(shim_client_freep) ShimClient *s = calloc(1, sizeof(ShimClient));
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
 
         if (!s)
                 return -ENOMEM;
-        _cleanup_close_ int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        s->pid = -1;
+        int fd = channel_connect(directory, name, uid);
         if (fd < 0)
-                return -errno;
-        if ((size_t) snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", directory, name) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        int r = channel_new(event, TAKE_FD(fd), &(ChannelHandler){.event = on_event, .gone = gone, .userdata = userdata}, &s->channel);
+                return fd;
+        s->fd = fd; /* the channel's */
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0)
+                s->pid = peer.pid;
+        int r = channel_new(event, fd, &(ChannelHandler){.event = on_event, .gone = gone, .userdata = userdata}, &s->channel);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
         return 0;
+}
+
+/* Opened while its end of the connection is open, so that the number is still its own: it closes the connection by ending, and not before. */
+int shim_client_open_pidfd(const ShimClient *s) {
+        struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
+
+        _cleanup_close_ int pidfd = s->pid > 0 ? pidfd_open(s->pid, 0) : -EBADF;
+        if (s->pid <= 0)
+                return -ESRCH;
+        if (pidfd < 0)
+                return -errno;
+        if (poll(&p, 1, 0) != 0 && (p.revents & (POLLHUP | POLLRDHUP | POLLERR)))
+                return -ESRCH;
+        return TAKE_FD(pidfd);
 }
 
 int shim_client_attach(ShimClient *s, ChannelReply reply, void *userdata) {

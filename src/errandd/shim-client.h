@@ -7,8 +7,10 @@
 
 typedef struct ShimClient ShimClient;
 
-/* Connects by the directory's descriptor, whatever the length of its path. `gone` is called when the connection ended. */
-int shim_client_new(sd_event *event, int directory, const char *name, void (*gone)(void *userdata), void *userdata, ShimClient **ret);
+/* Connects by the directory's descriptor, whatever the length of its path; -EPERM: that is no process of uid. `gone` is called when the connection ended. */
+int shim_client_new(sd_event *event, int directory, const char *name, uid_t uid, void (*gone)(void *userdata), void *userdata, ShimClient **ret);
+/* The process that answers, as the kernel says it: an fd (pidfd) that is the caller's. -ESRCH: it has gone. */
+int shim_client_open_pidfd(const ShimClient *s);
 ShimClient *shim_client_free(ShimClient *s);
 DEFINE_CLEANUP(ShimClient *, shim_client_free);
 

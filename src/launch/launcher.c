@@ -61,6 +61,8 @@ static void handle_launch(Request *q) {
         _cleanup_free_ char *problem = NULL;
 
         int r = launch_plan_parse(q->message, &plan, &problem);
+        if (r >= 0 && q->launcher->listener >= 0) /* an errandd that is a service has a mount namespace of its own */
+                project_settle(&plan->fds[LAUNCH_FD_PROJECT]);
         if (r >= 0)
                 r = session_launch(q->launcher, plan, q->ticket, &problem);
         if (r < 0)

@@ -5,6 +5,7 @@
 
 #include <endian.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
@@ -121,4 +122,21 @@ int project_make(int root, const char *name, uid_t owner, char **ret_problem) {
                            fd == -EPERM ? "belongs to another account; give it to the one that sessions run as, or choose another name"
                                         : "is no directory beneath the place of projects");
         return fd;
+}
+
+void project_settle(int *fd) {
+        const struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+        char link[32], path[PATH_MAX];
+        struct stat theirs, ours;
+
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", *fd);
+        ssize_t n = readlink(link, path, sizeof(path) - 1);
+        if (n <= 0)
+                return;
+        path[n] = 0;
+        _cleanup_close_ int here = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+        if (here < 0 || fstat(*fd, &theirs) < 0 || fstat(here, &ours) < 0 || theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino)
+                return;
+        safe_close(*fd);
+        *fd = TAKE_FD(here);
 }

@@ -66,6 +66,15 @@ def numbers(t):
         t.contains(broker, line, "broker.c")
 
 
+@case("manual: the reasons of answers on a provider's route are in the manual page")
+def reasons(t):
+    source = read("src/broker/route.c") + read("src/broker/answer-head.c") + read("src/broker/exchange.c")
+    found = set(re.findall(r'(?:turn_away\(call, |exchange_fail\(e, \w+, )(?:403|502), "([^"]+)"', source)) - {"Bad Gateway"}
+    t.check(len(found) >= 5, f"found {found}")
+    t.each(sorted(found), lambda reason: t.contains(page().replace(" , ", " "), reason, "manual page"))
+    t.contains(read("src/broker/client-hello.h"), "#define CLIENT_HELLO_MAX (8U * 1024U)", "client-hello.h")
+
+
 @case("manual: the units that are installed keep as many descriptors as a broker stores")
 def units(t):
     """A store that is too small leaves out the listener, which comes last, and nobody is told."""
@@ -82,6 +91,8 @@ def units(t):
 @case("manual: every status and reason of the broker's own answers is explained")
 def answers(t):
     rows = re.findall(r"\{(\d{3}), \"([^\"]+)\"", read("src/broker/answers.c"))
+    rows += re.findall(r"(?:turn_away\(call|connection_answer\(c|exchange_fail\(e, RECEIPT_\w+), (\d{3}), \"([^\"]+)\"",
+                       read("src/broker/route.c") + read("src/broker/exchange.c") + read("src/broker/answer-head.c") + read("src/broker/relay-answer.c"))
     t.check(len(rows) > 12, rows)
     text = page()
     for status, reason in rows:

@@ -215,6 +215,16 @@ def method_field(t):
     t.check(seen.startswith(b"POST /v1/echo?_method=DELETE ") and seen.endswith(b"\r\n\r\n_method=DELETE"), lambda: f"the request was {seen!r}")
 
 
+@case("C186: a token that a provider hands out is no key of the broker's, and passes; a strict list that leaves the call out keeps it away")
+def handed_out(t):
+    for strict in (False, True):
+        up, broker, p = begin(t, provider=Provider(**({"capabilities": [{"method": "GET", "path": "/models"}], "strictCapabilities": True} if strict else {})))
+        up.raw("token", b'HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\n{"access_token":"tok-NEVERSEEN"')
+        answer = broker.call("p", "/raw/token", "POST")
+        t.equal((answer.status, "tok-NEVERSEEN" in answer.text), (403, False) if strict else (200, True), "answer")
+        up.stop()
+
+
 @case("S233: a key that an answer quotes in another form, or in part, is not caught")
 def other_forms(t):
     up, broker, p = begin(t, provider=Provider(key='sk-"quoted"/0123456789'))

@@ -70,6 +70,35 @@ def denied(t):
     t.equal(up.accepts(), ["9.9.9.9:443"], "upstream connections")
 
 
+@case("C192: each kind of refusal is in the log with its session, what was asked for and the reason; one for an address names the address")
+def refusals_in_the_log(t):
+    world = errand_world.world()
+    world.resolver.names["inside.test"] = ["10.0.0.5"]
+    world.resolver.names["gone.test"] = "nxdomain"
+    up = Upstream(t, "9.9.9.9:443")
+    broker = Broker(t, "s52").start({"p": Provider(capabilities=[{"method": "GET", "path": "/raw/**"}], strictCapabilities=True),
+                                     "q": Provider(name="Q_KEY", budgets={"requests": {"limit": 1, "spent": 1}})},
+                                    allow=["api.example.com", "inside.test", "gone.test"])
+    up.raw("coded", b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nxx")
+    tunnels = {"denied.example:443": "not on the egress allowlist or granted", "api.example.com:22": "this port is not one", "inside.test:443": "10.0.0.5",
+               "gone.test:443": "the name did not resolve", "127.0.0.1:443": ": loopback"}
+    for authority, words in tunnels.items():
+        broker.open_tunnel(authority)
+        t.contains(broker.wait_log(f"session s52: CONNECT {authority}: refused with"), words, "line")
+    broker.open_tunnel("api.example.com:443", auth="")
+    t.contains(broker.wait_log("refused with 407"), "session s52: CONNECT api.example.com:443", "line")
+    calls = [("p", "/a/../b", None, "refused with 400: the path has"), ("p", "/other", None, "refused with 403: a call that capabilities does not name"),
+             ("q", "/x", None, "refused with 403: this session has spent"), ("p", "/raw/coded", None, "a provider answered compressed though asked not to"),
+             ("p", "/raw/x", "", "denied with 401")]
+    for provider, path, auth, words in calls:
+        broker.call(provider, path, auth=auth)
+        t.contains(broker.wait_log(words), f"session s52: provider {provider}: ", "line")
+    client = broker.connect()
+    client.send(b"GET http://api.example.com/ HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n")
+    client.answer()
+    t.contains(broker.wait_log("refused with 400: ", 2), "session s52: ", "line of a malformed request")
+
+
 @case("S059 S060 S061 S062 C190: neither method, query, header, body, credential nor stand-in is kept, nor do they reach the log")
 def nothing_secret(t):
     _, broker = begin(t)

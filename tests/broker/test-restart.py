@@ -105,6 +105,40 @@ def meanwhile(t):
     t.equal(client.head().status, 200, "status")
 
 
+@case("S131 S046 restart: killed at any moment, what was answered is kept, and what is kept is what was asked for so far")
+def any_moment(t):
+    steps = [("grant", f"g{i}") for i in range(4)] + [("revoke", "g1"), ("grant", "g4"), ("revoke", "g0"), ("revoke", "g3"), ("grant", "g1"), ("close", None)]
+
+    def after(n):
+        """The grants once n steps are done; None when it is closed."""
+        there = set()
+        for kind, grant in steps[:n]:
+            if kind == "close":
+                return None
+            (there.add if kind == "grant" else there.discard)(grant)
+        return frozenset(there)
+
+    def found(broker):
+        reply = stats(broker)
+        if not reply["configured"]:
+            return None
+        # An id that is taken cannot be given again.
+        return frozenset(g for g in ("g0", "g1", "g2", "g3", "g4") if broker.grant("x.test", "always", g)["type"] == "error")
+
+    def check(answered):
+        broker = Unit(t)
+        broker.setup(allow=[])
+        for i, (kind, grant) in enumerate(steps):
+            members = {"grant": {"id": grant, "host": f"{grant}.test", "duration": "always"}, "revoke": {"id": grant}, "close": {}}[kind]
+            broker.control.send({"v": 1, "type": kind, "serial": 100 + i, **members})
+        for _ in range(answered):
+            t.equal(broker.control.receive()["type"], "ok", "reply")
+        broker.start_again()
+        t.contains([after(n) for n in range(answered, len(steps) + 1)], found(broker), f"what is there after {answered} answers")
+        broker.stop()
+    t.each(range(len(steps) + 1), check)
+
+
 @case("S131 S163 C163 restart: grants come back as they were: used ones stay used, revoked ones revoked, times run on")
 def grants(t):
     Upstream(t, "9.9.9.9:443", "9.9.9.10:443", certificate=None)

@@ -19,8 +19,8 @@ static const char configuration[] =
         "<allow send_requested_reply='true' send_type='method_return'/><allow send_requested_reply='true' send_type='error'/>"
         "<allow receive_type='method_call'/><allow receive_type='method_return'/><allow receive_type='error'/><allow receive_type='signal'/>"
         "<allow send_destination='org.freedesktop.DBus'/><allow send_destination='org.errand1'/>"
-        "<allow send_destination='org.freedesktop.PolicyKit1'/></policy>"
-        "<policy user='%u'><allow own='org.errand1'/><allow own='org.freedesktop.PolicyKit1'/></policy>"
+        "<allow send_destination='org.freedesktop.PolicyKit1'/><allow send_destination='org.freedesktop.systemd1'/></policy>"
+        "<policy user='%u'><allow own='org.errand1'/><allow own='org.freedesktop.PolicyKit1'/><allow own='org.freedesktop.systemd1'/></policy>"
         "<limit name='max_connections_per_user'>1024</limit></busconfig>";
 
 uid_t message_bus_account(void) {

@@ -9,8 +9,11 @@ A variant is a pair (signature, value); a file descriptor is given by its number
 
 import array
 import os
+import pwd
 import socket
 import struct
+import subprocess
+import sys
 import time
 
 BASIC = {"y": "B", "b": "I", "n": "h", "q": "H", "i": "i", "u": "I", "x": "q", "t": "Q", "d": "d", "h": "I"}
@@ -116,16 +119,23 @@ class Reader:
 
 
 class Connection:
+    destination = None  # whom calls go to, on a message bus
+    uid = os.getuid()
+
     def __init__(self, path, timeout=30):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock = self._connect(path)
         self.sock.settimeout(timeout)
-        self.sock.connect(path)
         self.timeout, self.serial, self.buffer, self.fds, self.signals = timeout, 0, b"", [], []
-        self.sock.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
+        self.sock.sendall(b"\0AUTH EXTERNAL " + str(self.uid).encode().hex().encode() + b"\r\n")
         self._line(b"OK ")
         # As libsystemd's clients do: no message goes out before the other side has seen BEGIN, with which it might read it.
         self.sock.sendall(b"NEGOTIATE_UNIX_FD\r\nBEGIN\r\n")
         self._line(b"AGREE_UNIX_FD")
+
+    def _connect(self, path):
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(path)
+        return sock
 
     def close(self):
         self.sock.close()
@@ -153,7 +163,8 @@ class Connection:
     def receive(self):
         self._fill(16)
         kind, size = self.buffer[1], struct.unpack_from("<I", self.buffer, 4)[0]
-        head = 16 + struct.unpack_from("<I", self.buffer, 12)[0]
+        serial, head = struct.unpack_from("<II", self.buffer, 8)
+        head += 16
         head += -head % 8
         self._fill(head + size)
         raw, self.buffer = self.buffer[:head + size], self.buffer[head + size:]
@@ -163,20 +174,20 @@ class Connection:
         n = fields.get("fds", 0)
         fds, self.fds = self.fds[:n], self.fds[n:]
         body = Reader(raw[head:], fds)
+        fields["serial"] = serial
         fields["kind"], fields["body"] = kind, tuple(body.get(t) for t in split(fields.get("signature", "")))
         return fields
 
-    def send(self, path, interface, member, signature="", *values):
+    def _write(self, kind, fields, signature, values):
         self.serial += 1
         body, head = Writer(), Writer()
-        for kind, value in zip(split(signature), values, strict=True):
-            body.put(kind, value)
-        fields = [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member))]
+        for one, value in zip(split(signature), values, strict=True):
+            body.put(one, value)
         if signature:
-            fields.append((8, ("g", signature)))
+            fields = [*fields, (8, ("g", signature))]
         if body.fds:
-            fields.append((9, ("u", len(body.fds))))
-        head.data += struct.pack("<cBBBII", b"l", METHOD, 0, 1, len(body.data), self.serial)
+            fields = [*fields, (9, ("u", len(body.fds)))]
+        head.data += struct.pack("<cBBBII", b"l", kind, 0, 1, len(body.data), self.serial)
         head.put("a(yv)", fields)
         head.pad(8)
         ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", body.fds))] if body.fds else []
@@ -184,6 +195,12 @@ class Connection:
         sent = self.sock.sendmsg([data], ancillary)
         self.sock.sendall(data[sent:])
         return self.serial
+
+    def send(self, path, interface, member, signature="", *values):
+        fields = [(1, ("o", path)), (2, ("s", interface)), (3, ("s", member))]
+        if self.destination:
+            fields.append((6, ("s", self.destination)))
+        return self._write(METHOD, fields, signature, values)
 
     def call(self, path, interface, member, signature="", *values):
         serial = self.send(path, interface, member, signature, *values)
@@ -213,3 +230,56 @@ class Connection:
                 self.sock.settimeout(self.timeout)
             if m["kind"] == SIGNAL:
                 self.signals.append(m)
+
+
+CONNECT = """import socket, sys
+ours, bus = socket.socket(fileno=0), socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+try:
+    bus.connect(sys.argv[1])
+except OSError:
+    sys.exit(1)
+socket.send_fds(ours, [b"x"], [bus.fileno()])
+bus.close()
+ours.recv(1)
+"""
+
+
+class MessageBus(Connection):
+    """A client of a message bus, which calls the owner of one name; as another account when one is given (root may). The bus and polkit look
+    at the process that has connected, so that is one of that account, which is there as long as the connection."""
+
+    def __init__(self, destination, account=None, path="/run/dbus/system_bus_socket", timeout=30):
+        self.account, self.process = account, None
+        if account:
+            self.uid = pwd.getpwnam(account).pw_uid
+        super().__init__(path, timeout)
+        self.destination = "org.freedesktop.DBus"
+        (self.name,) = self.call("/org/freedesktop/DBus", "org.freedesktop.DBus", "Hello")
+        self.destination = destination
+
+    def _connect(self, path):
+        if self.uid == os.getuid():
+            return super()._connect(path)
+        self.ours, theirs = socket.socketpair()
+        group = pwd.getpwnam(self.account).pw_gid
+        self.process = subprocess.Popen(("setpriv", f"--reuid={self.uid}", f"--regid={group}", "--init-groups", sys.executable, "-c", CONNECT, path), stdin=theirs)
+        theirs.close()
+        _, fds, _, _ = socket.recv_fds(self.ours, 1, 1)
+        if not fds:
+            self._end_process()
+            raise ConnectionError(f"{self.account} cannot connect to {path}")
+        return socket.socket(fileno=fds[0])
+
+    def close(self):
+        super().close()
+        self._end_process()
+
+    def _end_process(self):
+        if self.process:
+            self.ours.close()
+            self.process.wait()
+            self.process = None
+
+    def __del__(self):
+        if self.process:
+            self.close()

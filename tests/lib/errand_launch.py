@@ -320,29 +320,30 @@ class Terminal:
 
     def __init__(self, sock):
         self.socket = sock
-        self.seen = ""
+        self.seen = bytearray()
 
     def type(self, text):
         self.socket.sendall(text.encode())
 
     def until(self, text):
         """Reads until text was seen; what came up to its end."""
-        while text not in self.seen:
+        wanted, looked = text.encode(), 0
+        # What was looked through once is not looked through again: a test may print megabytes.
+        while (at := self.seen.find(wanted, max(0, looked - len(wanted)))) < 0:
+            looked = len(self.seen)
             data = self.socket.recv(65536)
             if not data:
-                raise errand_test.Failure(f"the terminal ended before {text!r}: {self.seen!r}")
-            self.seen += data.decode("utf-8", "replace")
-        at = self.seen.index(text) + len(text)
-        before, self.seen = self.seen[:at], self.seen[at:]
-        return before
+                raise errand_test.Failure(f"the terminal ended before {text!r}: {self.rest()!r}")
+            self.seen += data
+        before = self.seen[:at + len(wanted)]
+        del self.seen[:at + len(wanted)]
+        return before.decode("utf-8", "replace")
 
     def rest(self):
-        while True:
-            data = self.socket.recv(65536)
-            if not data:
-                rest, self.seen = self.seen, ""
-                return rest
-            self.seen += data.decode("utf-8", "replace")
+        while data := self.socket.recv(65536):
+            self.seen += data
+        rest, self.seen = self.seen, bytearray()
+        return rest.decode("utf-8", "replace")
 
     def close(self):
         self.socket.close()

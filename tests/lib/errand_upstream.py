@@ -83,8 +83,10 @@ class Upstream:
         """What /raw/NAME answers: bytes, or a list of pieces for ?paced."""
         pieces = {name: data} if isinstance(data, bytes) else {f"{name}.{i}": piece for i, piece in enumerate(data)}
         for file, piece in pieces.items():
-            with open(os.path.join(self.directory, "raw." + file), "wb") as f:
+            path = os.path.join(self.directory, "raw." + file)
+            with open(path + ".new", "wb") as f:
                 f.write(piece)
+            os.replace(path + ".new", path)  # the server may still be reading the last one, and must not go on in this one
 
 
 class Peer:

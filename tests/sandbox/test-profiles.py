@@ -194,6 +194,8 @@ def network_profiles(w):
         policy = shown(w, "--profile", name)
         check(policy["network"]["egress"] == "allow" and policy["network"]["egress_allow"] == ["80", "443"], policy)
         check(policy["network"]["egress_layer"] == f"profile {name}", policy)
+        r = w.call("show", "--profile", name, "true")
+        check(f"  egress: Allow [80, 443]  (profile {name})\n" in r.out, r)
     for name in ("desktop-app", "native-game"):
         check(shown(w, "--profile", name)["network"]["egress"] == "deny", name)
 

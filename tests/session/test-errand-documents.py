@@ -40,6 +40,16 @@ def _(t):
     t.equal({(name, *rest) for name, rest in items.items()}, options, "the options of the page")
 
 
+@case("D012: errandd(8) names every option of errandd, and every exit code, and no other")
+def _(t):
+    helped = subprocess.run([program("errandd"), "--help"], check=True, capture_output=True, text=True).stdout
+    page = text("man", "errandd.8")
+    listed = set(re.findall(r"--([a-z-]+)", "".join(line for line in helped.splitlines(True) if re.match(r"  --|errandd ", line))))
+    t.equal(set(re.findall(r"Fl Fl ([a-z-]+)", page)), listed, "options")
+    codes = re.search(r"Exit codes: (.*)", helped, re.S)[1]
+    t.equal(re.findall(r"^\.It ([0-9])$", page, re.M), re.findall(r"([0-9]) [a-z]", codes), "exit codes")
+
+
 @case("D T: bash completes the verbs and options of the table, and no other")
 def _(t):
     listed = dict(re.findall(r'^ +\[([a-z-]+)\]="([^"]*)"$', text("shell-completions", "bash", "errand"), re.M))

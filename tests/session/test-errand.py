@@ -11,7 +11,7 @@ import subprocess
 import threading
 
 from errand_command import Errand
-from errand_test import case, run
+from errand_test import case, program, run
 
 DETACHED, LOST, NOT_SET_UP = 122, 123, 125
 
@@ -441,6 +441,19 @@ def _(t):
     t.equal(terminal.end(), 0, "the code")
     t.contains(terminal.text, "No grants.")
     t.equal(errand.good("grants"), "", "the output into a pipe")
+
+
+@case("T: a terminal of a desktop's service is no journal; a journal gets the priority in the place of the name")
+def _(t):
+    # What systemd made stderr has its device and inode in the variable, and the shells of a terminal inherit that.
+    with open(t.path("stderr"), "w+", encoding="utf-8") as f:
+        st = os.fstat(f.fileno())
+        for stream, start in (("1:2", "errand: "), (f"{st.st_dev}:{st.st_ino}", "<3>")):
+            f.truncate(0)
+            f.seek(0)
+            subprocess.run([program("errand"), "nothing"], stderr=f, check=False, env={**os.environ, "JOURNAL_STREAM": stream})
+            f.seek(0)
+            t.check(f.read().startswith(start), f"{stream}: does not begin with {start}")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/config-embedded.h"
+#include "errandd/config-load.h"
 #include "errandd/paths.h"
 #include "errandd/session.h"
 #include "test.h"
@@ -82,8 +82,8 @@ static void open_manager(void) {
         CHECK(sd_event_new(&w.event) >= 0);
         check_fault(paths_embedded(w.state, w.config, &w.paths, &f), &f);
         check_fault(paths_open(w.paths, &f), &f);
-        check_fault(config_embedded_read(w.paths, &config, &f), &f);
-        check_fault(manager_new(w.event, w.paths, config, &w.manager, &f), &f);
+        check_fault(config_load(w.paths, &config, &f), &f);
+        check_fault(manager_new(w.event, w.paths, NULL, config, &w.manager, &f), &f);
         manager_observe(w.manager, &(Observer){.session_exited = on_exited, .session_notice = on_notice});
         w.n_exits = 0;
         w.notices[0] = 0;
@@ -453,8 +453,8 @@ static void test_second(void) {
 
         check_fault(paths_embedded(w.state, w.config, &paths, &f), &f);
         check_fault(paths_open(paths, &f), &f);
-        check_fault(config_embedded_read(paths, &config, &f), &f);
-        CHECK_INT(manager_new(w.event, paths, config, &m, &f), -EBUSY);
+        check_fault(config_load(paths, &config, &f), &f);
+        CHECK_INT(manager_new(w.event, paths, NULL, config, &m, &f), -EBUSY);
         contains(f.text, "another errandd");
         fault_done(&f);
         config_free(config);
@@ -476,7 +476,9 @@ static void test_places(void) {
         contains(f.text, "may not reach the records");
         fault_done(&f);
         o.id = NULL;
-        o.project = "/nonexistent";
+        char nothing[96];
+        (void) snprintf(nothing, sizeof(nothing), "%s/nothing", w.base);
+        o.project = nothing;
         CHECK_INT(manager_create_session(w.manager, &owner, &o, &s, &f), -ENOENT);
         fault_done(&f);
         o.project = w.project;

@@ -6,6 +6,7 @@ import base64
 import http.server
 import json
 import os
+import subprocess
 import sys
 import threading
 
@@ -51,8 +52,8 @@ class Provider(http.server.ThreadingHTTPServer):
 
             def do_GET(self):
                 provider.seen.append((self.command, self.path, dict(self.headers.items())))
-                body = json.dumps({"usage": {"input_tokens": 4, "output_tokens": 6}}).encode()
-                self.send_response(200)
+                status, body = provider.answer(self.path, self.headers.get("Authorization"))
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -68,6 +69,23 @@ class Provider(http.server.ThreadingHTTPServer):
         t.defer(self.server_close)
         t.defer(self.shutdown)
         self.url = f"http://127.0.0.1:{self.server_port}"
+
+    root = token = None
+
+    def serve(self, root, token):
+        """The files of a directory as /repo.git/…, to who shows the token."""
+        self.root, self.token = root, token
+
+    def answer(self, path, token):
+        if not self.root:
+            return 200, json.dumps({"usage": {"input_tokens": 4, "output_tokens": 6}}).encode()
+        if token != self.token:
+            return 401, b"no token"
+        try:
+            with open(os.path.join(self.root, path.partition("?")[0].removeprefix("/repo.git/")), "rb") as f:
+                return 200, f.read()
+        except OSError:
+            return 404, b"no such file"
 
     def credentials(self, number):
         headers = {k.lower(): v for k, v in self.seen[number][2].items()}
@@ -153,6 +171,25 @@ def _(t):
     lines = s.run("q", "bearer", *[f"GET /{i}" for i in range(6)], options=("--id", "s3"))
     t.equal([line[:3] for line in lines], ["200"] * 5 + ["403"], "statuses by tokens: five times ten are beyond 45")
     t.contains(lines[5], "45 tokens", "sentence")
+
+
+@case("C168 C185: git clones from a host that wants a token, by the route with the stand-in; the token is nowhere in the session")
+def _(t):
+    s = Setting(t, {"forge": {"placement": "basic", "user": "oauth2"}})
+    root = t.path("forge")
+    with open(t.path("gitconfig"), "w", encoding="ascii"):
+        pass
+    environment = {"PATH": os.environ["PATH"], "HOME": t.directory, "GIT_CONFIG_GLOBAL": t.path("gitconfig"), "GIT_CONFIG_NOSYSTEM": "1",
+                   **{f"GIT_{who}_{what}": "a@b.example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}}
+    for command in (["init", "-q", root], ["-C", root, "commit", "-q", "--allow-empty", "-m", "CONTENTMARK"], ["-C", root, "update-server-info"]):
+        subprocess.run(["git", *command], check=True, env=environment)
+    s.upstream.serve(os.path.join(root, ".git"), "Basic " + base64.b64encode(f"oauth2:{KEY}".encode()).decode())
+    script = 'u=${ERRAND_PROVIDER_FORGE_URL#http://}; git clone -q "http://x:$FORGE_API_KEY@$u/repo.git" clone && git -C clone log --format=%s; env; cat clone/.git/config'
+    out = s.errand.good("run", "--embedded", "--", "/bin/sh", "-c", script)
+    t.equal(out.splitlines()[0], "CONTENTMARK", "log of the clone")
+    for secret in (KEY, base64.b64encode(f"oauth2:{KEY}".encode()).decode()):
+        t.lacks(out, secret, "what the session has")
+    t.check(any(path.startswith("/repo.git/info/refs?service=") for _, path, _ in s.upstream.seen), "git has not asked")
 
 
 @case("S128 S129: the thread is told of a refused host in the words for it, once; the report does not claim gaps that are none")

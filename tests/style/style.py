@@ -32,6 +32,7 @@ FOREIGN = [
     (re.compile(r"https?://(deb|registry|snapshot|security|packages|pypi|proxy)[.]"), "a host of a package registry"),
     (re.compile(r"\b(pypi[.]org|npmjs[.](org|com)|debian[.]org/debian)\b"), "a host of a package registry"),
 ]
+PACKAGE_GROUPS = ("build", "run", "test", "check", "machine", "vm", "system", "kernel")
 UNFINISHED = re.compile(r"(#|//|/\*|^\s*\*)\s*(TOD[O]|FIXM[E]|XX[X]|HAC[K])\b")
 
 
@@ -224,7 +225,7 @@ def manuals(tree):
 
 def xml(tree):
     """xmllint reads every XML file"""
-    files = tree.named(".xml", ".policy", ".svg")
+    files = tree.named(".xml", ".policy", ".svg") + tree.named(".conf", under="dbus/")
     if files:
         yield from tool("xmllint", "--nonet", "--noout", *files, cwd=tree.top) or []
 
@@ -235,9 +236,9 @@ def packages(tree):
     for number, line in tree.lines("tools/packages"):
         if line.strip() and not line.startswith("#"):
             words = line.split()
-            if len(words) < 3 or words[0] not in ("build", "run", "test", "check", "machine") or words[1] in seen:
-                yield f"tools/packages:{number}: expected GROUP NAME WHAT FOR, and each name once"
-            seen.update(words[1:2])
+            if len(words) < 3 or words[0] not in PACKAGE_GROUPS or tuple(words[:2]) in seen:
+                yield f"tools/packages:{number}: expected GROUP NAME WHAT FOR, and each name once in a group"
+            seen.add(tuple(words[:2]))
 
 
 CHECKS = [layers, licences, sizes, whitespace, headers, unsafe_calls, documents, foreign, unfinished, shell, python, manuals, xml,
@@ -262,7 +263,7 @@ FAULTS = {
     shell: ({"tools/a.sh": "#!/bin/sh\necho $1\n"}, 1),
     python: ({"tools/a.py": "#!/usr/bin/env python3\nx = (\n"}, 2),
     manuals: ({"man/a.1": ".TH\n.XX\n"}, 1),
-    xml: ({"dbus/a.xml": "<a><b></a>\n"}, 1),
+    xml: ({"dbus/a.xml": "<a><b></a>\n", "dbus/a.conf": "<a>\n"}, 1),
     packages: ({"tools/packages": "build gcc the compiler\nbuild gcc again\nother x y\n"}, 2),
 }
 

@@ -5,6 +5,7 @@
 #include "test.h"
 
 static Report report;
+static char *const *controllers; /* of a host that makes scopes */
 
 static const char *build(const char *config, char *const *gaps, const char *problem, bool require) {
         static char text[8192];
@@ -15,7 +16,7 @@ static const char *build(const char *config, char *const *gaps, const char *prob
                 test_fail(__FILE__, __LINE__, "%s", problems ? problems[0] : "?");
         c->sandbox.require_full_enforcement = require;
         report_done(&report);
-        CHECK_INT(report_build(&(ReportInput){.config = c, .gaps = gaps, .probe_problem = problem, .embedded = true}, &report), 0);
+        CHECK_INT(report_build(&(ReportInput){.config = c, .gaps = gaps, .probe_problem = problem, .scopes = controllers != NULL, .controllers = controllers}, &report), 0);
         text[0] = 0;
         for (char **line = report.lines; *line; line++) {
                 CHECK(strlen(*line) <= 78 || !strchr(*line + 6, ' '));
@@ -41,6 +42,24 @@ static void test_form(void) {
                   "      reports no cgroup delegation\n");
         CHECK_INT(strv_length(report.gaps), 1);
         contains(build("{}", NULL, NULL, false), "sandbox.requireFullEnforcement is false: ");
+}
+
+static void test_limits(void) {
+        char *const all[] = {(char *) "cpu", (char *) "memory", (char *) "pids", NULL}, *const some[] = {(char *) "pids", NULL}, *const none[] = {NULL};
+
+        controllers = all;
+        contains(build("{\"sandbox\":{\"memory\":\"3g\",\"cpus\":1.5,\"pids\":99}}", NULL, NULL, true),
+                 "each session is held to 3g of memory, 1.5 cpus, 99 processes\n");
+        CHECK(!report.gaps);
+        contains(build("{}", NULL, NULL, true), "each session is held to 4g of memory, 2 cpus, 512 processes\n");
+        controllers = some;
+        contains(build("{}", NULL, NULL, true), "each session is held to 512 processes\n");
+        CHECK_INT(strv_length(report.gaps), 1);
+        CHECK_STR(report.gaps[0], "per-session memory and cpu limits are not applied: this host delegates no cgroup controller for them");
+        controllers = none;
+        CHECK(!strstr(build("{}", NULL, NULL, true), "is held to"));
+        CHECK_STR(report.gaps[0], "per-session memory, cpu, and process limits are not applied: this host delegates no cgroup controller for them");
+        controllers = NULL;
 }
 
 static void test_grants(void) {
@@ -90,6 +109,7 @@ static void test_unsupported(void) {
 
 int main(void) {
         RUN(test_form, "S179 S180: the report has its documented form");
+        RUN(test_limits, "S182 S185: limits are named where a scope holds them, and what it does not hold is a gap");
         RUN(test_grants, "S194: what is granted beyond the floor is named, a writable grant apart, values of variables never");
         RUN(test_gaps, "S184: a gap is always stated");
         RUN(test_names, "each gap that bailey knows has a sentence");

@@ -5,7 +5,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/config-embedded.h"
+#include "errandd/config-load.h"
 #include "shared/json-check.h"
 #include "shared/message.h"
 
@@ -45,7 +45,34 @@ static int refuse(Fault *f, char *const *problems) {
         return fault_set(f, ERROR_CONFIGURATION, "%s", text ?: "the configuration is refused");
 }
 
-int config_embedded_read(const Paths *paths, Config **ret, Fault *f) {
+/* What the mode says where the configuration is to be read. The units name the state directory, so that another one would have no brokers. */
+static int settle(const Paths *paths, bool enforce, Config *c, Fault *f) {
+        const char *file = paths->config ?: "the configuration";
+
+        if (c->sandbox.backend != BACKEND_BAILEY)
+                return fault_set(f, ERROR_CONFIGURATION, "%s: sandbox.backend: \"%s\" is not supported by this version; leave it out", file,
+                                 backend_to_string((SandboxBackend) c->sandbox.backend));
+        switch (paths->mode->config) {
+        case CONFIG_SYSTEM:
+                if (!streq(c->state_dir, paths->state))
+                        return fault_set(f, ERROR_CONFIGURATION, "%s: stateDir: the units of this installation keep sessions in %s; mount another file "
+                                         "system there to move them", file, paths->state);
+                break;
+        case CONFIG_USER:
+                if (c->state_dir)
+                        log_warning("%s: stateDir does nothing in user mode; $XDG_STATE_HOME moves the state", file);
+                break;
+        case CONFIG_EMBEDDED:
+                c->sandbox.require_full_enforcement = enforce;
+                if (c->state_dir)
+                        log_warning("%s: stateDir does nothing in embedded mode; --state-dir moves the state", file);
+                break;
+        }
+        return 0;
+}
+
+int config_load(const Paths *paths, Config **ret, Fault *f) {
+        ConfigMode mode = paths->mode->config;
         _cleanup_(config_freep) Config *c = NULL;
         _cleanup_strv_free_ char **problems = NULL;
         bool enforce = false;
@@ -55,20 +82,17 @@ int config_embedded_read(const Paths *paths, Config **ret, Fault *f) {
                 _cleanup_close_ int fd = open(paths->config, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
                 if (fd < 0)
                         return fault_set(f, ERROR_CONFIGURATION, "%s: cannot be read: %s", paths->config, strerror(errno));
-                r = config_read_fd(paths->config, fd, CONFIG_EMBEDDED, &c, &problems);
+                r = config_read_fd(paths->config, fd, mode, &c, &problems);
                 enforce = r >= 0 && asks_for_enforcement(fd);
         } else
-                r = config_new(CONFIG_EMBEDDED, &c);
+                r = config_new(mode, &c);
         if (r == -EBADMSG)
                 return refuse(f, problems);
         if (r < 0)
                 return fault_set(f, ERROR_CONFIGURATION, "the configuration cannot be read: %s", strerror(-r));
-        if (c->sandbox.backend != BACKEND_BAILEY)
-                return fault_set(f, ERROR_CONFIGURATION, "%s: sandbox.backend: \"%s\" is not supported by this version; leave it out", paths->config,
-                                 backend_to_string((SandboxBackend) c->sandbox.backend));
-        c->sandbox.require_full_enforcement = enforce;
-        if (c->state_dir)
-                log_warning("%s: stateDir does nothing in embedded mode; --state-dir moves the state", paths->config);
+        r = settle(paths, enforce, c, f);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(c);
         return 0;
 }

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "basic/log.h"
+#include "errandd/config-load.h"
+#include "errandd/daemon.h"
+
+static int exit_code(const Fault *f) {
+        switch (f->code) {
+        case ERROR_CONFIGURATION:
+                return EXIT_CONFIGURATION;
+        case ERROR_NOT_ENFORCEABLE:
+                return EXIT_NOT_ENFORCEABLE;
+        case ERROR_WRONG_STATE:
+                return EXIT_SERVED_ALREADY;
+        default:
+                return EXIT_FAILED;
+        }
+}
+
+/* Each line as one of the log's, so that three mistakes are three messages. */
+int daemon_fail(Fault *f) {
+        char *rest = f->text, *line;
+        int code = exit_code(f);
+
+        while (rest && (line = strsep(&rest, "\n")))
+                log_error("%s", line);
+        if (!f->text)
+                log_oom();
+        fault_done(f);
+        return code;
+}
+
+/* What it makes is its own account's alone; it holds keys, so that it leaves no core and nobody of its account reads its memory. */
+static int settle_process(void) {
+        sigset_t set;
+
+        (void) umask(0077);
+        (void) setsid(); /* a terminal's signals are for who sits there */
+        if (chdir("/") < 0)
+                return -errno;
+        (void) prctl(PR_SET_DUMPABLE, 0);
+        (void) signal(SIGPIPE, SIG_IGN);
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGCHLD);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGHUP);
+        return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
+}
+
+int daemon_open(Daemon *d, Fault *f) {
+        int r = settle_process();
+        if (r >= 0)
+                r = config_load(d->paths, &d->config, f);
+        if (r >= 0)
+                r = paths_open(d->paths, f);
+        if (r >= 0)
+                r = sd_event_new(&d->event);
+        return r < 0 && f->code == ERROR_NONE ? fault_set(f, ERROR_SETUP, "%s", strerror(-r)) : r;
+}
+
+void daemon_log_report(const Daemon *d) {
+        for (char *const *line = manager_report(d->manager); line && *line; line++)
+                log_info("%s", *line);
+}
+
+int daemon_manage(Daemon *d, Units *units, Fault *f) {
+        int r = manager_new(d->event, d->paths, units, d->config, &d->manager, f);
+        if (r < 0)
+                return r;
+        d->config = NULL;
+        if (manager_config(d->manager)->sandbox.require_full_enforcement && manager_gaps(d->manager)) {
+                daemon_log_report(d);
+                return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true; set it to false to run without what is missing");
+        }
+        return 0;
+}
+
+void daemon_done(Daemon *d) {
+        bus_free(d->bus);
+        manager_free(d->manager);
+        config_free(d->config);
+        sd_event_unref(d->event);
+        paths_free(d->paths);
+        *d = (Daemon){};
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Projects where they are names: found, owned, and made by the launcher, since they are the payload's. */
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/project.h"
+#include "errandd/session-run.h"
+
+static int open_root(Manager *m, Fault *f) {
+        return project_root_open(m->config->project_root, m->paths->state, f);
+}
+
+bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
+        Fault f = {};
+        uid_t owner;
+
+        if (!m->mode->project_names || project_name_problem(project))
+                return false;
+        int r = project_owner(m->owners, project, &owner, &f);
+        if (r < 0 && r != -ENOENT)
+                log_error("%s", f.text ?: "out of memory");
+        fault_done(&f);
+        *ret = r < 0 ? UID_NONE : owner;
+        return r != -ENOENT;
+}
+
+/* Whether it has the form that the mode wants; what to do when not. */
+static int check_form(const Manager *m, const SessionOptions *o, Fault *f) {
+        const char *problem = o->project ? project_name_problem(o->project) : NULL;
+
+        if (o->project_fd >= 0 || (o->project && strchr(o->project, '/')))
+                return fault_set(f, ERROR_INVALID_ARGUMENT,
+                                 "a project is a name here, of a directory in %s, and no path: name one that is there, or a new one. A checkout in "
+                                 "somebody's home is worked on by that account's own errandd: systemctl --user start errandd",
+                                 m->config->project_root);
+        if (!o->project)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "no project is named; it is a directory in %s, by its name", m->config->project_root);
+        if (problem)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "the project \"%.80s\" %s", o->project, problem);
+        return 0;
+}
+
+int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f) {
+        uid_t owner;
+
+        int r = check_form(m, o, f);
+        if (r < 0)
+                return r;
+        r = project_owner(m->owners, o->project, &owner, f);
+        if (r == -ENOENT) {
+                *ret_new = true;
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        *ret_new = false;
+        if (owner != caller->uid && !caller->operator && !o->others)
+                return fault_set(f, ERROR_NOT_PERMITTED, "the project %s is another account's; choose another name, or have its owner make the session",
+                                 o->project);
+        return 0;
+}
+
+typedef struct Preparation {
+        Manager *manager;
+        char *name;
+        ProjectDone done;
+        void *userdata;
+} Preparation;
+
+static void on_made(_unused_ Message *m, const char *problem, void *userdata) {
+        Preparation *p = userdata;
+        Fault f = {};
+
+        if (problem)
+                (void) fault_set(&f, ERROR_SETUP, "the project %s cannot be made: %s", p->name, problem);
+        else
+                log_info("project %s was made in %s", p->name, p->manager->config->project_root);
+        p->done(problem ? &f : NULL, p->userdata);
+        fault_done(&f);
+        free(p->name);
+        free(p);
+}
+
+static int ask_for(Manager *m, int root, uid_t owner, Preparation *p, Fault *f) {
+        LaunchClient *launcher;
+
+        int r = p->name ? manager_launcher(m, &m->account, &launcher, f) : fault_set(f, ERROR_SETUP, "out of memory");
+        if (r < 0)
+                return r;
+        r = launch_client_make_project(launcher, root, p->name, owner, on_made, p);
+        return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked for the project %s: %s", p->name, strerror(-r)) : 0;
+}
+
+int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f) {
+        _cleanup_close_ int root = open_root(m, f);
+        if (root < 0)
+                return root;
+        Preparation *p = calloc(1, sizeof(Preparation));
+        if (!p)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        *p = (Preparation){.manager = m, .name = strdup(name), .done = done, .userdata = userdata};
+        int r = ask_for(m, root, owner, p, f);
+        if (r < 0) {
+                free(p->name);
+                free(p);
+        }
+        return r;
+}
+
+int manager_open_project(Manager *m, const char *name, int *ret, Fault *f) {
+        _cleanup_close_ int root = open_root(m, f);
+        if (root < 0)
+                return root;
+        int fd = project_open(root, name, f);
+        if (fd < 0)
+                return fd;
+        *ret = fd;
+        return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A session that outlived the errandd that started it. Its record says what it was in; shim, events and broker say what it is: nothing else is asked.
+ * The shim is whoever listens in its place as the payload's account; without one, the last line of the events is all there will ever be. */
+
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/session-run.h"
+
+static void find_shim(Run *run) {
+        Session *s = run->session;
+
+        int r = run_reach_shim(run);
+        int pidfd = r < 0 ? r : shim_client_open_pidfd(run->shim);
+        if (pidfd >= 0)
+                r = run_watch_shim(run, pidfd);
+        if (r >= 0 && pidfd >= 0)
+                return;
+        run->shim = shim_client_free(run->shim);
+        run->shim_gone = true;
+        if (r == -EPERM)
+                session_notice(s, "tampering", "another account's process listens in place of the session's shim, and is not asked");
+        else
+                log_info("session %s: it has no shim any more", s->record->id);
+}
+
+/* What is half made is undone: whoever asked for it is not there to be told. */
+static void settle_start(Run *run) {
+        run_take_lines(run); /* the command may run by now: then it is no start any more */
+        if (run->started)
+                return;
+        run->session->undone = true;
+        run_fail(run, ERROR_SETUP, "errandd ended while the session was started");
+}
+
+int session_adopt(Session *s) {
+        SessionState state = session_state(s);
+        Fault f = {};
+
+        Run *run = run_new(s);
+        if (!run)
+                return -ENOMEM;
+        s->run = run;
+        s->settle = 0;
+        run->launch_sent = run->launched = true;
+        run->started = state != SESSION_STARTING;
+        int r = run_watch_events(run);
+        if (r < 0 && r != -ENOENT) /* it had not come that far */
+                log_warning_errno(r, "session %s: its events cannot be followed: %m", s->record->id);
+        find_shim(run);
+        if (s->record->broker_unit && run_adopt_broker(run, &f) < 0)
+                log_error("session %s: its broker cannot be found: %s", s->record->id, f.text ?: "out of memory");
+        fault_done(&f);
+        log_info("session %s: found again, %s", s->record->id, session_state_to_string(state));
+        if (state == SESSION_STARTING)
+                settle_start(run);
+        else if (state == SESSION_STOPPING && !run->shim_gone)
+                run_stop(run);
+        if (s->run && !run->ending)
+                run_read_events(run);
+        return 0;
+}

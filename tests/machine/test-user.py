@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""User mode: errandd as a service of one account, on its session bus, which the bus starts when it is called for."""
+
+import os
+import pwd
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+import errand_machine as machine  # noqa: E402
+from errand_bus import BusError  # noqa: E402
+from errand_machine import good, run, wait_for  # noqa: E402
+from errand_system import MANAGER, NAME, ROOT, SESSION, Client, Running  # noqa: E402
+from errand_test import case  # noqa: E402
+from errand_test import run as run_tests  # noqa: E402
+
+OWNER, STRANGER = "alice", "mallory"
+UID = machine.account(OWNER)
+machine.account(STRANGER)
+BUS = f"/run/user/{UID}/bus"
+HOME = pwd.getpwnam(OWNER).pw_dir
+PROJECT = f"{HOME}/project"
+
+good("loginctl", "enable-linger", OWNER)
+wait_for(lambda: os.path.exists(BUS), "session bus")
+good("mkdir", PROJECT, account=OWNER)
+
+
+def manager(*arguments, check=True):
+    """systemctl --user, of the owner."""
+    return run("systemctl", "--user", "-M", f"{OWNER}@.host", "--no-pager", *arguments, check=check)
+
+
+def configure(text):
+    good("sh", "-c", f"mkdir -p {HOME}/.config/errand && cat >{HOME}/.config/errand/errand.json", account=OWNER, stdin=text)
+
+
+def log():
+    return machine.journal(f"_UID={UID}")
+
+
+configure('{"sandbox": {"requireFullEnforcement": false, "gracePeriodMs": 5000}}')
+
+
+def client():
+    return Client(OWNER, path=BUS)
+
+
+@case("the first call starts errandd, and a session runs in the owner's checkout as the owner, in a scope, with a broker of its own")
+def _(t):
+    t.log("journal", log)
+    t.check(manager("is-active", "errandd.service", check=False).status != 0, "errandd runs already")
+    owner = client()
+    t.check(owner.get(ROOT, MANAGER, "Ready"), "errandd is not ready")
+    t.equal(manager("is-active", "errandd.service").out, "active\n", "errandd.service")
+    owner.create("m1", ["/bin/sh", "-c", 'id -un; pwd; echo made >file; read line; echo "got $line"; exit 4'], project=PROJECT)
+    stdin, stdout, _ = owner.stdio("m1")
+    owner.session("m1", "Start")
+    t.defer(owner.end, "m1")
+    t.equal([stdout.readline(), stdout.readline()], [f"{OWNER}\n", f"{PROJECT}\n"], "what it says")
+    for unit in ("errand-session-m1.scope", "errand-broker@m1.service", "errand-launch.service"):
+        t.equal(manager("is-active", unit).out, "active\n", unit)
+    t.contains(manager("status", "errand-session-m1.scope").out, "/bin/sh -c", "the scope")
+    t.equal([owner.get(f"{ROOT}/session/m1", SESSION, p) for p in ("ScopeUnit", "BrokerUnit")], ["errand-session-m1.scope", "errand-broker@m1.service"], "units")
+    stdin.write("it\n")
+    stdin.flush()
+    t.equal(stdout.readline(), "got it\n", "answer")
+    owner.wait("m1", "stopped")
+    t.equal([owner.describe("m1")[k] for k in ("ExitReason", "ExitStatus")], ["exited", 4], "its end")
+    with open(f"{PROJECT}/file", encoding="ascii") as f:
+        t.equal(f.read(), "made\n", "what it made")
+    wait_for(lambda: not [u for u in ("errand-broker@m1.service", "errand-broker@m1.socket", "errand-broker-control@m1.socket", "errand-session-m1.scope")
+                          if manager("is-active", u, check=False).status == 0], "end of its units")
+
+
+@case("C200: errandd restarted, and killed, finds its session again")
+def _(t):
+    t.log("journal", log)
+    for session, again in (("n1", ("restart",)), ("n2", ("kill", "--signal=KILL", "--kill-whom=main"))):
+        s = Running(t, session, client, PROJECT)
+        s.answers("before")
+        before = manager("show", "--value", "-p", "MainPID", "errandd.service").out
+        manager(*again, "errandd.service")
+        wait_for(lambda b=before: manager("show", "--value", "-p", "MainPID", "errandd.service").out not in (b, "0\n"), "another errandd")
+        owner = wait_for(lambda: client(), "answer")
+        t.equal(owner.state(session), "running", "state after it")
+        s.answers("after")
+        owner.session(session, "Grant", "ss", "host.example", "10m")
+        s.pipe.close()
+        owner.wait(session, "stopped")
+        t.equal([owner.describe(session)[k] for k in ("ExitReason", "ExitStatus")], ["exited", 3], "its end")
+
+
+@case("the report names what is missing where one account is everything, and no other account has a way in")
+def _(t):
+    owner = client()
+    gaps = " ".join(owner.get(ROOT, MANAGER, "Gaps"))
+    t.note(gaps)
+    t.contains(gaps, "account", "the gaps")
+    try:
+        Client(STRANGER, path=BUS)
+        t.fail("a stranger is on the session bus")
+    except (ConnectionError, OSError, BusError):
+        pass
+    for place in (f"/run/user/{UID}/errand", f"{HOME}/.local/state/errand"):
+        t.equal(oct(os.stat(place).st_mode & 0o777), "0o700", place)
+
+
+@case("a session gets at none of the sockets of its account, though they are its own")
+def _(t):
+    t.log("journal", log)
+    program = """
+import os, socket
+for directory, _, names in os.walk("/run"):
+    for name in names:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+            try:
+                with socket.socket(socket.AF_UNIX, kind) as s:
+                    s.connect(os.path.join(directory, name))
+                    print(os.path.join(directory, name))
+            except OSError:
+                pass
+for path in PATHS:
+    for kind in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
+        try:
+            with socket.socket(socket.AF_UNIX, kind) as s:
+                s.connect(path)
+                print(path)
+        except OSError:
+            pass
+"""
+    runtime = f"/run/user/{UID}"
+    known = [BUS, f"{runtime}/systemd/private", f"{runtime}/errand/launch", f"{runtime}/errand/broker/o1", f"{runtime}/errand/session/o1", f"{runtime}/errand/shim/o1",
+             "/run/dbus/system_bus_socket"]
+    owner = client()
+    owner.create("o1", ["/usr/bin/python3", "-c", program.replace("PATHS", repr(known))], project=PROJECT)
+    stdin, stdout, stderr = owner.stdio("o1")
+    owner.session("o1", "Start")
+    stdin.close()
+    t.equal((stdout.read(), stderr.read()), ("", ""), "sockets that it could connect to")
+    owner.wait("o1", "stopped")
+    outside = run("/usr/bin/python3", "-c", program.replace("PATHS", repr(known)), account=OWNER).out
+    for path in (BUS, f"{runtime}/systemd/private", f"{runtime}/errand/launch"):
+        t.contains(outside, path, "what the account reaches outside")
+
+
+run_tests()

@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""errandd as a service on a message bus: what outlives it, and what it finds again."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+
+import errand_bus
+import errand_launch
+import errand_world
+from errand_service import MANAGER, ROOT, Service, Sessions
+from errand_test import case, run
+
+errand_world.enter()
+errand_world.world()
+
+# Asks its way out for what it finds in the project, and answers beside it: the status line for each host.
+ASK = """
+import base64, os, re, socket, time
+user, address, port = re.fullmatch(r"http://(.*)@(.*):([0-9]+)", os.environ["https_proxy"]).groups()
+credential = base64.b64encode(user.encode()).decode()
+while True:
+    for name in os.listdir("."):
+        if not name.startswith("ask-"):
+            continue
+        host = name[4:]
+        with socket.create_connection((address, int(port))) as s:
+            s.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}:443\\r\\nProxy-Authorization: Basic {credential}\\r\\n\\r\\n".encode())
+            answer = s.recv(4096).decode()
+        os.unlink(name)
+        with open("." + name, "w") as f:
+            f.write(answer.split()[1])
+        os.rename("." + name, "answer-" + host)
+    time.sleep(0.01)
+"""
+
+
+def begin(t, **options):
+    service = Service(t, **options)
+    sessions = Sessions(service)
+    sessions.serve()
+    return service, sessions
+
+
+def ask(service, host):
+    """403: the broker lets nobody there; 502: it would, and there is no such host."""
+    with open(service.path("project", f"ask-{host}"), "w", encoding="ascii"):
+        pass
+    answer = service.path("project", f"answer-{host}")
+    errand_launch.wait_for(lambda: os.path.exists(answer))
+    with open(answer, encoding="ascii") as f:
+        text = f.read()
+    os.unlink(answer)
+    return text
+
+
+def wait_state(sessions, name, *state):
+    errand_launch.wait_for(lambda: sessions.state(name)[:len(state)] == state)
+
+
+@case("D004: a session on a message bus, its broker by units, its end by Stop")
+def whole(t):
+    service, s = begin(t)
+    t.equal(s.create("a1", "sh", "-c", "echo hello; sleep 1000"), f"{ROOT}/session/a1")
+    s.call("a1", "Start")
+    d = s.describe("a1")
+    t.equal((d["State"], d["BrokerUnit"], d["ScopeUnit"]), ("running", "errand-broker@a1.service", ""), "description")
+    errand_launch.wait_for(lambda: s.transcript("a1") == "hello\n")
+    t.equal(service.manager.asked, [("StartUnit", "errand-broker-control@a1.socket"), ("StartUnit", "errand-broker@a1.socket")], "jobs")
+    s.call("a1", "Stop")
+    t.equal(s.state("a1"), ("stopped", "signal", 143), "state")
+    t.equal(service.manager.asked[2:], [("StopUnit", "errand-broker-control@a1.socket"), ("StopUnit", "errand-broker@a1.socket"),
+                                        ("StopUnit", "errand-broker@a1.service")], "jobs")
+    t.equal(s.describe("a1")["BrokerUnit"], "", "unit of an ended session")
+    t.equal([os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")], [[], [], []], "sockets")
+    s.call("a1", "Start")  # resumed
+    t.equal(s.state("a1")[0], "running", "state")
+    t.equal(service.terminate(), 0, "exit code")
+
+
+def test_away(t, end):
+    service, s = begin(t)
+    s.start("a1", "/usr/bin/python3", "-c", ASK)
+    t.equal(ask(service, "denied.example.org"), "403", "before")
+    s.call("a1", "Grant", "ss", "one.example.org", "always")
+    t.equal(ask(service, "one.example.org"), "502", "granted")
+    before = s.describe("a1")
+    end(service)
+    t.equal(ask(service, "one.example.org"), "502", "without errandd")
+    t.equal(ask(service, "denied.example.org"), "403", "without errandd")
+    s.serve()
+    after = s.describe("a1")
+    t.equal([(n, after[n]) for n in before if n not in ("RefusedCount",)], [(n, before[n]) for n in before if n not in ("RefusedCount",)], "description")
+    errand_launch.wait_for(lambda: s.describe("a1")["RefusedCount"] == 2)
+    t.equal([g[1:3] for g in s.bus.call(ROOT, MANAGER, "ListGrants", "s", "a1")[0]], [("one.example.org", "always")], "grants")
+    # What is granted now reaches the broker, what was is there still, and what is revoked goes.
+    s.call("a1", "Grant", "ss", "two.example.org", "always")
+    t.equal([ask(service, h) for h in ("two.example.org", "one.example.org", "denied.example.org")], ["502", "502", "403"], "answers")
+    s.bus.call(f"{ROOT}/grant/a1/1", "org.errand1.Grant", "Revoke")
+    t.equal(ask(service, "one.example.org"), "403", "revoked")
+    s.call("a1", "Stop")
+    t.equal(s.state("a1"), ("stopped", "signal", 143), "state")
+    t.equal(s.describe("a1")["RefusedCount"], 4, "refused")
+    s.call("a1", "Collect")
+    t.equal([os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")], [[], [], []], "sockets")
+
+
+@case("C200: a session goes on while errandd is restarted, and is the same")
+def restarted(t):
+    test_away(t, Service.terminate)
+
+
+@case("C200: a session goes on when errandd is killed, and is found again")
+def killed(t):
+    test_away(t, Service.kill)
+
+
+@case("C200 C206: a terminal is attached to again after errandd was killed")
+def terminal(t):
+    service, s = begin(t)
+    s.start("a1", "sh", "-c", "while read word; do echo \"got $word\"; done", interactive=("b", True))
+
+    def say(word):
+        fd = s.call("a1", "Attach", "a{sv}", {})[0]
+        with socket.socket(fileno=fd) as end:
+            end.settimeout(20)
+            end.sendall(f"{word}\r".encode())
+            text = b""
+            while f"got {word}".encode() not in text:
+                text += end.recv(4096)
+    say("one")
+    service.kill()
+    s.serve()
+    say("two")
+    s.call("a1", "Resize", "qq", 30, 90)
+    s.call("a1", "Kill", "i", signal.SIGKILL)
+    wait_state(s, "a1", "stopped")
+
+
+@case("C200 C206: how a session ended while there was no errandd is read from its record")
+def ended_away(t):
+    service, s = begin(t)
+    s.start("a1", "sh", "-c", "while [ ! -e go ]; do sleep 0.01; done; echo last; exit 7")
+    s.start("a2", "sleep", "1000", network=("s", "none"))
+    service.kill()
+    with open(service.path("project", "go"), "w", encoding="ascii"):
+        pass
+    errand_launch.wait_for(lambda: '"exited"' in service.record("a1", "events"))
+    errand_launch.wait_for(lambda: len(service.shims()) == 1)
+    s.serve()
+    wait_state(s, "a1", "stopped", "exited", 7)
+    t.equal(s.transcript("a1"), "last\n", "transcript")
+    t.check(s.describe("a1")["EndedUSec"] <= json.loads(service.record("a1", "events").splitlines()[-1])["time"] + 1)
+    t.equal(s.state("a2")[0], "running", "the other one")
+    service.manager.wait_asked("StopUnit", "errand-broker@a1.service")
+
+
+@case("C200: a session whose shim was killed while there was no errandd is lost, and its broker goes")
+def lost(t):
+    service, s = begin(t)
+    s.start("a1", "sleep", "1000")
+    service.kill()
+    for pid in service.shims():
+        os.kill(pid, signal.SIGKILL)
+    errand_launch.wait_for(lambda: not service.shims())
+    s.serve()
+    wait_state(s, "a1", "failed", "lost", 137)
+    service.manager.wait_asked("StopUnit", "errand-broker@a1.service")
+    errand_launch.wait_for(lambda: not os.listdir(service.runtime("session")))
+    s.call("a1", "Start")
+    t.equal(s.state("a1")[0], "running", "started again")
+
+
+@case("C200: a process of its own in the place of a shim's socket is no shim")
+def stand_in(t):
+    service, s = begin(t)
+    s.start("a1", "sleep", "1000")
+    service.kill()
+    for pid in service.shims():
+        os.kill(pid, signal.SIGKILL)
+    errand_launch.wait_for(lambda: not service.shims())
+    if os.getuid() != 0:
+        t.skip("only root can give a test a second account")
+    os.unlink(service.runtime("shim", "a1"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        other.bind(service.runtime("shim", "a1"))
+        os.chmod(service.runtime("shim", "a1"), 0o666)
+        other.listen(4)
+        s.serve()
+        wait_state(s, "a1", "failed", "lost", 137)
+    t.contains(service.log(), "another account's process listens")
+
+
+@case("C200: a session that was being stopped is stopped by the next errandd")
+def stopping(t):
+    service, s = begin(t, config={"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 60000}})
+    s.start("a1", "sh", "-c", "trap 'while [ ! -e go ]; do sleep 0.01; done; exit 5' TERM; echo ready; while :; do sleep 0.01; done")
+    errand_launch.wait_for(lambda: s.transcript("a1") == "ready\n")
+    s.bus.send(f"{ROOT}/session/a1", "org.errand1.Session", "Stop")
+    other = service.client()
+    errand_launch.wait_for(lambda: other.get(f"{ROOT}/session/a1", "org.errand1.Session", "State") == "stopping")
+    service.kill()
+    s.serve()
+    t.equal(s.state("a1")[0], "stopping", "state")
+    with open(service.path("project", "go"), "w", encoding="ascii"):
+        pass
+    wait_state(s, "a1", "stopped", "exited", 5)
+
+
+@case("C200: a session that was being started is undone by the next errandd")
+def half_made(t):
+    service, s = begin(t)
+    service.manager.hold = "errand-broker@a1.socket"
+    s.create("a1", "touch", "ran")
+    s.bus.send(f"{ROOT}/session/a1", "org.errand1.Session", "Start")
+    errand_launch.wait_for(lambda: service.manager.held)
+    service.kill()
+    service.manager.hold = None
+    s.serve()
+    wait_state(s, "a1", "failed", "setup", 125)
+    service.manager.wait_asked("StopUnit", "errand-broker-control@a1.socket")
+    service.manager.wait_asked("StopUnit", "errand-broker@a1.socket")
+    errand_launch.wait_for(lambda: not os.listdir(service.runtime("broker")))
+    t.equal(os.listdir(service.path("project")), [], "what ran")
+    s.call("a1", "Start")
+    wait_state(s, "a1", "stopped", "exited", 0)
+
+
+@case("C200: a launch that was on its way when errandd was killed runs nothing that nobody knows of")
+def launch_on_its_way(t):
+    service, s = begin(t)
+    s.create("a1", "sh", "-c", "echo ran; sleep 1000")
+    os.kill(service.launcher.pid, signal.SIGSTOP)
+    s.bus.send(f"{ROOT}/session/a1", "org.errand1.Session", "Start")
+    errand_launch.wait_for(lambda: "set up with" in service._read("broker.log"))
+    errand_launch.wait_for(lambda: os.path.exists(service.path("home", "errand", ".records", "a1", "events")))
+    service.kill()
+    os.kill(service.launcher.pid, signal.SIGCONT)
+    s.serve()
+    wait_state(s, "a1", "failed")  # by its launcher, or by its shim if there was one already
+    errand_launch.wait_for(lambda: not service.shims())
+
+
+@case("C200: a broker that comes back without its keys is told, and the session has no way out")
+def broker_lost(t):
+    service, s = begin(t)
+    s.start("a1", "/usr/bin/python3", "-c", ASK)
+    s.bus.call(ROOT, MANAGER, "Subscribe")
+    unit = service.manager.units["a1"]
+    unit.process.kill()
+    notice = s.bus.signal("Notice")
+    t.equal(notice["body"][0], "broker", "kind")
+    t.contains(notice["body"][1], "it came back without its keys")
+    with contextlib.suppress(errand_bus.BusError):
+        s.call("a1", "Grant", "ss", "one.example.org", "once")
+        t.fail("a host was granted to a session without a broker")
+    t.equal(s.state("a1")[0], "running", "state")
+    service.manager.wait_asked("StopUnit", "errand-broker@a1.service")
+    s.call("a1", "Stop")
+
+
+@case("C200: a broker that was stopped while there was no errandd is told by the next one")
+def broker_away(t):
+    service, s = begin(t)
+    s.start("a1", "/usr/bin/python3", "-c", ASK)
+    service.kill()
+    service.manager.units["a1"].close()
+    s.serve()
+    errand_launch.wait_for(lambda: "cannot be brought back" in service.log())
+    t.equal(s.state("a1")[0], "running", "state")
+    s.call("a1", "Stop")
+    t.equal(s.state("a1")[0], "stopped", "state")
+
+
+@case("S120: without its broker's units nothing runs, and why is said")
+def unit_refused(t):
+    service, s = begin(t)
+
+    def fails(name, words):
+        s.create(name, "touch", "ran")
+        try:
+            s.call(name, "Start")
+            t.fail("it was started")
+        except errand_bus.BusError as error:
+            t.contains(error.text, words)
+        t.equal(s.state(name), ("failed", "setup", 125), "state")
+    service.manager.refuse = "errand-broker@a1"
+    fails("a1", "errand.rules")
+    service.manager.refuse, service.manager.fail = None, "errand-broker-control@a2"
+    fails("a2", "errand-broker-control@a2.socket cannot be started: it failed")
+    t.equal(os.listdir(service.path("project")), [], "what ran")
+    errand_launch.wait_for(lambda: [os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")] == [[], [], []])
+
+
+@case("C200: sessions go on without their launcher, and it is there again when it is needed")
+def launcher_killed(t):
+    service, s = begin(t)
+    s.start("a1", "sleep", "1000")
+    service.launcher.kill()
+    service.launcher.wait()
+    s.bus.send(f"{ROOT}/session/a1", "org.errand1.Session", "Describe")
+    service.start_launcher()
+    s.start("a2", "sleep", "1000")
+    t.equal([s.state(n)[0] for n in ("a1", "a2")], ["running", "running"], "states")
+    s.call("a1", "Stop")
+    s.call("a2", "Stop")
+    t.equal([s.state(n)[0] for n in ("a1", "a2")], ["stopped", "stopped"], "states")
+
+
+@case("S014: the configuration is read again on SIGHUP, and a bad one changes nothing")
+def reloaded(t):
+    service, s = begin(t)
+    t.equal(s.bus.get(ROOT, MANAGER, "Ready"), True, "ready")
+    service.configure({"sandbox": {"requireFullEnforcement": False, "egress": {"allow": []}}})
+    service.errandd.send_signal(signal.SIGHUP)
+    t.matches(service.said(), "^RELOADING=1\nMONOTONIC_USEC=[0-9]+\n")
+    t.contains(service.said(), "READY=1")
+    report = s.bus.get(ROOT, MANAGER, "Report")
+    t.check(any("0 named hosts" in line for line in report), lambda: report)
+    service.configure({"sandbox": {"nonsense": 1}})
+    service.errandd.send_signal(signal.SIGHUP)
+    t.contains(service.said(), "RELOADING=1")
+    t.contains(service.said(), "READY=1")
+    t.equal(s.bus.get(ROOT, MANAGER, "Report"), report, "report")
+    t.contains(service.log(), "sandbox.nonsense")
+
+
+@case("S183 S184: it does not get ready where it must not, and its exit code says why")
+def refuses(t):
+    service = Service(t, config={})
+
+    def code(*arguments, **environment):
+        service.start(*arguments, environment=environment)
+        return service.errandd.wait(30)
+    t.equal(code(), 3, "requireFullEnforcement")
+    t.contains(service.log(), "one account")
+    service.configure({"sandbox": {"backend": "nothing"}})
+    t.equal(code(), 2, "configuration")
+    service.configure({"sandbox": {"requireFullEnforcement": False}})
+    t.equal(code(DBUS_SESSION_BUS_ADDRESS="unix:path=/nowhere"), 1, "no bus")
+    t.contains(service.log(), "session bus cannot be reached")
+    first = Sessions(service)
+    first.serve()
+    running = service.errandd
+    t.equal(code(), 4, "another one")
+    t.equal(running.poll(), None, "the first one")
+    service.errandd = running
+    t.equal(first.bus.name_has_owner("org.errand1"), True, "name")
+    # Without its bus it leaves, for its unit to start it again; the sessions stay.
+    first.start("a1", "sleep", "1000")
+    service.daemon.kill()
+    t.equal(service.errandd.wait(30), 1, "exit code without a bus")
+    t.equal(len(service.shims()), 1, "shims")
+
+
+run()
