@@ -89,7 +89,7 @@ static int settle_network(const Options *o, const Policy *policy, bool proxy, Ne
                 .proxy = proxy && o->proxy_net,
                 .proxy_address = {o->proxy_address},
                 .proxy_port = o->proxy_port,
-                .landlock_abi = landlock_abi(),
+                .landlock_abi = policy->n_bind_ports > 0 ? landlock_abi() : 0, /* else nothing depends on it here */
         }, ret);
         return r < 0 ? log_error_errno(r, "Failed to settle the network: %m") : 0;
 }
