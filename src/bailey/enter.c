@@ -161,6 +161,12 @@ static int connect_network(const InitContext *c, Supervisor *s, Failure *f) {
         return r < 0 ? failure_set(f, STAGE_PROCESS, r, "the first process went away") : 0;
 }
 
+/* Observed and not confined. */
+static pid_t start_unconfined(InitContext *c) {
+        c->isolated = c->send_namespaces = false;
+        return fork();
+}
+
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         int pair[2];
 
@@ -171,7 +177,9 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
 
         c->control = theirs;
         c->isolated = true;
-        pid_t pid = namespaces_clone(c->plan->network->mode != NETWORK_LANDLOCK, &s->pidfd);
+        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->plan->network->mode != NETWORK_LANDLOCK, &s->pidfd);
+        if (pid < 0 && c->unconfined)
+                return failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid < 0) {
                 r = fall_back(c, pid, s->result, f);
                 if (r < 0)
@@ -206,17 +214,20 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 .landlock_abi = landlock_abi(),
                 .seccomp = seccomp_available(),
                 .send_namespaces = options->report >= 0 && report_takes_fds(options->report),
+                .unconfined = options->observer && options->observer->unconfined,
                 .refused_gaps = options->strict ? ~options->accepted_gaps : 0,
         };
         Supervisor s = {
-                .pidfd = -EBADF, .control = -EBADF, .signals = -EBADF, .options = options, .result = result,
+                .pidfd = -EBADF, .control = -EBADF, .signals = -EBADF, .options = options, .plan = plan, .result = result,
                 .interactive = options->console_socket < 0,
         };
         SignalState signals;
         int r;
 
-        result->landlock_abi = c.landlock_abi;
-        result->gaps = options->gaps | gaps_of(plan, c.landlock_abi, c.seccomp);
+        if (options->observer && !c.seccomp)
+                return failure_set(f, STAGE_SECCOMP, EOPNOTSUPP, "there is nothing to audit by");
+        result->landlock_abi = c.unconfined ? 0 : c.landlock_abi;
+        result->gaps = c.unconfined ? 0 : options->gaps | gaps_of(plan, c.landlock_abi, c.seccomp);
         r = refuse_gaps(result->gaps & c.refused_gaps, f);
         if (r < 0)
                 return r;

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 
 #include "bailey/gap.h"
+#include "bailey/observer.h"
 #include "bailey/plan.h"
 
 /* Everything of a run that is not policy. fds are borrowed, -EBADF where there is none. */
@@ -21,6 +22,7 @@ typedef struct RunOptions {
         int console_socket;  /* gets the master of the terminal opened inside */
         uint16_t rows, columns; /* of that terminal at first; 0: the kernel's default, which is none */
         int error_output;    /* the command's standard error; without it the command has that of the caller */
+        Observer *observer;  /* NULL: nobody looks */
 } RunOptions;
 
 /* What became of a run. */

@@ -199,6 +199,18 @@ static int build_plain(Init *i) {
         return 0;
 }
 
+/* This process is listened to as well: none of the calls that it makes from here on waits. */
+static int be_observed(Init *i) {
+        ControlMessage m = {.type = CONTROL_LISTENER};
+        _cleanup_close_ int listener = -EBADF;
+
+        int r = seccomp_listen(&listener, i->failure);
+        if (r < 0)
+                return r;
+        r = control_send(i->context->control, &m, &listener, 1);
+        return r < 0 ? failure_set(i->failure, STAGE_SECCOMP, r, "handing the listener over") : 0;
+}
+
 /* From here on this process is as confined as the payload, which inherits all of it. */
 static int confine(Init *i) {
         const InitContext *c = i->context;
@@ -206,15 +218,20 @@ static int confine(Init *i) {
 
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return failure_set(i->failure, STAGE_CAPABILITIES, errno, "PR_SET_NO_NEW_PRIVS");
+        if (c->unconfined)
+                return be_observed(i);
         r = landlock_restrict(c->plan, c->landlock_abi, c->isolated, i->failure);
         if (r < 0)
                 return r;
         r = capabilities_drop(i->failure);
+        if (r >= 0 && c->seccomp && !c->isolated)
+                r = seccomp_load_own_limits(i->failure);
         if (r < 0)
                 return r;
         bool internet = c->isolated || c->plan->network->mode == NETWORK_LANDLOCK;
         bool scoped = !(landlock_gaps(c->landlock_abi, false) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
-        return c->seccomp ? seccomp_load(internet, scoped, i->failure) : 0;
+        r = c->seccomp ? seccomp_load(internet, scoped, i->failure) : 0;
+        return r < 0 || !c->options->observer ? r : be_observed(i);
 }
 
 static int set_up(Init *i) {
@@ -253,7 +270,7 @@ static int await_go(Init *i) {
         size_t n_fds = i->context->send_namespaces && i->namespaces[0] >= 0 ? CONTROL_FDS_MAX : 0;
         int r;
 
-        if (i->context->options->report < 0 && i->gaps == 0)
+        if (i->context->options->report < 0 && i->gaps == 0 && !i->context->options->observer)
                 return 0;
         r = control_send(i->context->control, &m, i->namespaces, n_fds);
         if (r < 0)

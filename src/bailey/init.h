@@ -14,6 +14,7 @@ typedef struct InitContext {
         bool isolated;      /* in new namespaces; else a plain child */
         bool seccomp;       /* the kernel has filters */
         bool send_namespaces; /* with CONTROL_PREPARED */
+        bool unconfined;    /* only observed, not isolated then */
         int landlock_abi;
         GapSet refused_gaps; /* one of these found inside ends the run */
         bool *started;      /* shared with the supervisor: set when the payload may have begun to run */

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "bailey/audit.h"
 #include "bailey/options.h"
 #include "bailey/profile-verbs.h"
 #include "bailey/run.h"
@@ -48,6 +49,10 @@ int main(int argc, char **argv) {
                 if (options_print_verbs(stdout) < 0)
                         return EXIT_NOT_RUN;
                 break;
+        case VERB_PROFILE_GENERATE:
+                return profile_generate_verb(&o);
+        case VERB_AUDIT:
+                return audit_verb(&o);
         case VERB_VERSION:
                 puts("bailey " ERRAND_VERSION);
                 break;

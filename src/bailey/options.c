@@ -27,7 +27,9 @@ enum {
         TRUST = 1 << VERB_TRUST,
         PROFILE_LIST = 1 << VERB_PROFILE_LIST,
         PROFILE_SHOW = 1 << VERB_PROFILE_SHOW,
-        POLICY = RUN | SHOW | SHELL,
+        PROFILE_GENERATE = 1 << VERB_PROFILE_GENERATE,
+        AUDIT = 1 << VERB_AUDIT,
+        POLICY = AUDIT | RUN | SHOW | SHELL,
 };
 
 /* The verbs, in the order of their help. */
@@ -41,9 +43,11 @@ static const VerbWords verbs[] = {
         {VERB_RUN, "run", "[--] TARGET [ARG]…", "run a program confined", 1, UINT_MAX},
         {VERB_SHOW, "show", "[--] TARGET", "print the policy it would run under", 1, 1},
         {VERB_SHELL, "shell", "[--] [ARG]…", "start a shell confined to this directory's policy", 0, UINT_MAX},
+        {VERB_AUDIT, "audit", "[--] TARGET [ARG]…", "run it, and list what its policy does not grant", 1, UINT_MAX},
         {VERB_TRUST, "trust", "FILE", "accept a bailey.toml that was found by walking", 0, 1},
         {VERB_PROFILE_LIST, "profile list", "", "list the profiles there are", 0, 0},
         {VERB_PROFILE_SHOW, "profile show", "NAME", "print one", 1, 1},
+        {VERB_PROFILE_GENERATE, "profile generate", "", "turn an audit's trace into a policy", 0, 0},
 };
 
 static const char *verb_name(Verb verb) {
@@ -179,21 +183,30 @@ static const Option options[] = {
         {"--only-config", NULL, POLICY, read_flag, offsetof(Options, only_config), "read no policy file but that of --config, if any"},
         {"--user", "NAME", POLICY | TRUST | PROFILE_LIST | PROFILE_SHOW, read_text, offsetof(Options, user),
          "as root: whose work it is (else SUDO_UID's, else the directory's owner's)"},
-        {"--json", NULL, POLICY | TRUST | PROFILE_LIST, read_flag, offsetof(Options, json),
+        {"--json", NULL, RUN | SHOW | SHELL | TRUST | PROFILE_LIST, read_flag, offsetof(Options, json),
          "print for programs: the policy, the list, a run's closing line"},
         {"--plan", NULL, SHOW, read_flag, offsetof(Options, plan), "print the steps that a run takes"},
         {"--home", "DIR", POLICY, read_text, offsetof(Options, home), "use that directory for the private home"},
-        {"--strict", NULL, RUN | SHELL, read_flag, offsetof(Options, strict), "refuse to run when anything cannot be enforced here"},
-        {"--accept-gap", "NAME", RUN | SHELL, read_gap, 0,
+        {"--strict", NULL, RUN | SHELL | AUDIT, read_flag, offsetof(Options, strict), "refuse to run when anything cannot be enforced here"},
+        {"--accept-gap", "NAME", RUN | SHELL | AUDIT, read_gap, 0,
          "under --strict: that one may be missing (repeatable)"},
-        {"--quiet", NULL, RUN | SHELL, read_flag, offsetof(Options, quiet),
+        {"--quiet", NULL, RUN | SHELL | AUDIT, read_flag, offsetof(Options, quiet),
          "do not print what was enforced; what was not is printed always"},
+        {"--explain", NULL, RUN, read_flag, offsetof(Options, explain), "when it fails, tell what was refused, and what would grant it"},
+        {"--save-trace", "FILE", AUDIT, read_text, offsetof(Options, save_trace), "write what was seen there"},
+        {"--unconfined", NULL, AUDIT, read_flag, offsetof(Options, unconfined), "enforce nothing, only look"},
+        {"--trace", "FILE", PROFILE_GENERATE, read_text, offsetof(Options, trace), "the trace that an audit saved"},
+        {"--target", "PATH", PROFILE_GENERATE, read_text, offsetof(Options, target), "the program that was audited"},
+        {"--include-high-risk", NULL, PROFILE_GENERATE, read_flag, offsetof(Options, include_high_risk),
+         "grant also what is listed apart"},
+        {"--accept-truncated", NULL, PROFILE_GENERATE, read_flag, offsetof(Options, accept_truncated),
+         "take a trace that lost something"},
         {"--yes", NULL, TRUST, read_flag, offsetof(Options, yes), "accept without asking"},
         {"--list", NULL, TRUST, read_flag, offsetof(Options, list), "list what was accepted, and whether it still is that"},
         {"--revoke", NULL, TRUST, read_flag, offsetof(Options, revoke), "take back: FILE is a path or a digest, there or not"},
-        {"--proxy-net", NULL, POLICY, read_flag, offsetof(Options, proxy_net),
+        {"--proxy-net", NULL, RUN | SHOW | SHELL, read_flag, offsetof(Options, proxy_net),
          "a network namespace of its own, connected by pasta: the host's address is not seen"},
-        {"--egress-proxy", "ADDR:PORT", POLICY, read_proxy, 0,
+        {"--egress-proxy", "ADDR:PORT", RUN | SHOW | SHELL, read_proxy, 0,
          "the same, and TCP to what listens on the host's loopback, mapped there, is all"},
         {"--broker-socket", "PATH", RUN, read_text, offsetof(Options, broker_socket),
          "hand a listener inside to the broker there"},
@@ -209,15 +222,15 @@ static const Option options[] = {
 };
 
 /* One letter a verb, for the columns of the help. */
-static void verb_letters(unsigned set, char ret[5]) {
+static void verb_letters(unsigned set, char ret[7]) {
         static const struct {
                 unsigned bits;
                 char letter;
-        } letters[4] = {{RUN, 'r'}, {SHOW, 's'}, {SHELL, 'h'}, {TRUST, 't'}};
+        } letters[6] = {{RUN, 'r'}, {SHOW, 's'}, {SHELL, 'h'}, {AUDIT, 'a'}, {TRUST, 't'}, {PROFILE_GENERATE, 'g'}};
 
         for (size_t i = 0; i < ELEMENTSOF(letters); i++)
                 ret[i] = set & letters[i].bits ? letters[i].letter : ' ';
-        ret[4] = 0;
+        ret[ELEMENTSOF(letters)] = 0;
 }
 
 void options_print_help(FILE *f) {
@@ -230,9 +243,9 @@ void options_print_help(FILE *f) {
                 fprintf(f, "  %-*s %s\n", 44 + extra, left, verbs[i].help);
         }
         fputs("  bailey --help | --version\n\n"
-              "Options of run (r), show (s), shell (h) and trust (t); they end at what they are for:\n", f);
+              "Options of run (r), show (s), shell (h), audit (a), trust (t) and profile generate (g); they end at what they are for:\n", f);
         for (size_t i = 0; i < ELEMENTSOF(options); i++) {
-                char left[48], letters[5];
+                char left[48], letters[7];
                 verb_letters(options[i].verbs, letters);
                 (void) snprintf(left, sizeof(left), "%s%s%s", options[i].name, options[i].value ? " " : "",
                                 options[i].value ? options[i].value : "");
@@ -349,6 +362,18 @@ static int check_together(const Options *o) {
                 log_error("--stderr-fd and --console-socket: the target's standard error is either that or the terminal; give one");
                 return -EINVAL;
         }
+        if (o->verb == VERB_PROFILE_GENERATE && (!o->trace || !o->target)) {
+                log_error("bailey profile generate wants --trace FILE and --target PATH");
+                return -EINVAL;
+        }
+        if (o->json && o->explain) {
+                log_error("--json and --explain: what is explained is for people; give one");
+                return -EINVAL;
+        }
+        if (o->unconfined && o->strict) {
+                log_error("--unconfined enforces nothing, and --strict everything; give one");
+                return -EINVAL;
+        }
         if (o->json && o->plan) {
                 log_error("--json and --plan print different things; give one");
                 return -EINVAL;
@@ -409,7 +434,7 @@ static int unknown_verb(const char *word) {
                 }
         }
         if (word[0] == '-')
-                log_error("%s: there is no such option, and a verb comes first: run, show, shell, trust or profile; see bailey --help",
+                log_error("%s: there is no such option, and a verb comes first: run, show, shell, audit, trust or profile; see bailey --help",
                           word);
         else
                 log_error("\"%s\" is not a verb; to run a program: bailey run %s; see bailey --help", word, word);
@@ -441,9 +466,9 @@ static int find_verb(int argc, char *const *argv, int *at, const VerbWords **ret
                 return 0;
         }
         if (*second)
-                log_error("bailey %s has no \"%s\"; it has list and show", word, second);
+                log_error("bailey %s has no \"%s\"; it has list, show and generate", word, second);
         else
-                log_error("bailey %s wants list or show", word);
+                log_error("bailey %s wants list, show or generate", word);
         return -EINVAL;
 }
 
@@ -466,7 +491,7 @@ int options_parse(int argc, char *const *argv, Options *ret) {
         int at = 2, r;
 
         if (argc < 2) {
-                log_error("a verb is missing: run, show, shell, trust or profile; see bailey --help");
+                log_error("a verb is missing: run, show, shell, audit, trust or profile; see bailey --help");
                 return -EINVAL;
         }
         if (find_plain(argv[1], &o.verb)) {

@@ -13,6 +13,8 @@ typedef enum Verb {
         VERB_TRUST,
         VERB_PROFILE_LIST,
         VERB_PROFILE_SHOW,
+        VERB_PROFILE_GENERATE,
+        VERB_AUDIT,
         VERB_HELP,
         VERB_VERSION,
         VERB_PRINT_VERBS, /* the table below for tests of what tells of it a second time */
@@ -25,6 +27,11 @@ typedef struct Options {
         Verb verb;
         const char *config, *profile, *user, *home;
         bool only_config, strict, quiet, json, plan;
+        const char *save_trace; /* of audit */
+        bool unconfined;
+        bool explain;
+        const char *trace, *target; /* of profile generate */
+        bool include_high_risk, accept_truncated;
         bool yes, list, revoke; /* of trust */
         GapSet accepted_gaps;
         const char *broker_socket;

@@ -9,6 +9,7 @@
 #include "bailey/closing.h"
 #include "bailey/enter.h"
 #include "bailey/environment.h"
+#include "bailey/explain.h"
 #include "bailey/git-watch.h"
 #include "bailey/home.h"
 #include "bailey/landlock.h"
@@ -189,11 +190,13 @@ static int enter_network(char *const *argv, const Policy *policy, const Network 
                 return -EIO;
         if (!streq(plan->working_directory, policy->working_directory))
                 log_warning("%s cannot be the working directory inside; it is / there", policy->working_directory);
-        warn_ports(network);
+        if (!options->observer || !options->observer->unconfined)
+                warn_ports(network);
         return enter_run(plan, options, ret);
 }
 
-int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+static int run_planned(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
+                       RunResult *ret) {
         _cleanup_(git_watch_freep) GitWatch *watch = NULL;
         _cleanup_(network_done) Network network = {};
         _cleanup_strv_free_ char **appeared = NULL;
@@ -228,6 +231,7 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
                 .columns = terminal ? terminal->columns : o->columns,
                 .error_output = o->stderr_fd,
                 .gaps = gaps,
+                .observer = observer,
         };
         r = enter_network(argv, policy, &network, &options, &result);
         if (r == ENTER_NO_PROXY) {
@@ -240,7 +244,8 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
                 terminal_end(terminal); /* what is printed from here on comes after the command's last word, in the caller's terminal */
         if (r < 0)
                 return EXIT_NOT_RUN;
-        if (!result.started)
+        *ret = result;
+        if (!result.started || (observer && observer->unconfined))
                 return result.status;
         if (git_watch_end(watch, &appeared) < 0)
                 log_warning("Failed to look at the repositories that the command could change");
@@ -249,6 +254,16 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
         else
                 closing_print(&result, &network, o->quiet, appeared);
         return result.status;
+}
+
+int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
+        RunResult result;
+
+        return run_planned(o, argv, policy, broker, terminal, NULL, &result);
+}
+
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Observer *observer, RunResult *ret) {
+        return run_planned(o, argv, policy, broker, NULL, observer, ret);
 }
 
 int run_verb(const Options *o) {
@@ -262,5 +277,7 @@ int run_verb(const Options *o) {
         if (o->broker_socket && connect_broker(o->broker_socket, &broker) < 0)
                 return EXIT_NOT_RUN;
         int r = run_resolve(o, o->argv, &account, &policy);
-        return r != 0 ? r : run_policy(o, o->argv, policy, broker, NULL);
+        if (r != 0)
+                return r;
+        return o->explain ? explain_run(o, policy, broker) : run_policy(o, o->argv, policy, broker, NULL);
 }

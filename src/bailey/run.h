@@ -3,6 +3,7 @@
 
 /* The verbs: options → account → policy → plan → enter_run() → closing lines. Each returns bailey's exit code. */
 
+#include "bailey/enter.h"
 #include "bailey/options.h"
 #include "bailey/policy.h"
 #include "bailey/terminal.h"
@@ -18,3 +19,5 @@ int show_verb(const Options *o);
  * target. terminal NULL: the command has the caller's standard streams. */
 int run_resolve(const Options *o, char *const *argv, const Account *account, Policy **ret);
 int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal);
+/* The same, watched; without closing lines when it is not confined. *ret is what became of it. */
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Observer *observer, RunResult *ret);

@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bailey/audit-calls.h"
 #include "bailey/seccomp-table.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
@@ -94,6 +95,10 @@ static void load_number(Program *p) {
 
 static void load_argument(Program *p, unsigned n) {
         emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t) (offsetof(struct seccomp_data, args) + 8 * n), 0, 0);
+}
+
+static void load_argument_high(Program *p, unsigned n) {
+        emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t) (offsetof(struct seccomp_data, args) + 8 * n + 4), 0, 0);
 }
 
 /* if A == k: return action. */
@@ -330,9 +335,8 @@ static void print_code(const Program *p, const char *name) {
         printf("};\n");
 }
 
-/* A filter beside the other for kernels whose Landlock does not scope signals: kill(0, …) would reach the caller's own process
- * group. All else is the other filter's business. */
-static void print_group_program(const Architecture *a) {
+/* A filter beside the other, about one call. All else is the other filter's business. */
+static void print_side_program(const Architecture *a, const char *name, const char *call, void (*check)(Program *p)) {
         const uint32_t tokens[] = {a->token, a->compat};
         static Program p;
 
@@ -341,15 +345,31 @@ static void print_group_program(const Architecture *a) {
         for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]) && tokens[i]; i++) {
                 unsigned s = section_begin(&p, tokens[i]);
                 load_number(&p);
-                unsigned kill = section_begin(&p, (uint32_t) number(tokens[i], "kill"));
-                load_argument(&p, 0);
-                return_if_equal(&p, 0, action_error(EPERM));
-                section_end(&p, kill);
+                unsigned c = section_begin(&p, (uint32_t) number(tokens[i], call));
+                check(&p);
+                section_end(&p, c);
                 emit_return(&p, SECCOMP_RET_ALLOW);
                 section_end(&p, s);
         }
         emit_return(&p, SECCOMP_RET_ALLOW);
-        print_code(&p, "seccomp_program_no_group_signals");
+        print_code(&p, name);
+}
+
+/* For kernels whose Landlock does not scope signals: kill(0, …) would reach the caller's own process group. */
+static void check_group_signal(Program *p) {
+        load_argument(p, 0);
+        return_if_equal(p, 0, action_error(EPERM));
+}
+
+/* Without a PID namespace processes outside can be named, and a limit on its CPU time ends one: only the own limits are set, which 0
+ * names. A pointer to new ones is judged by both of its words. */
+static void check_limits(Program *p) {
+        load_argument(p, 0);
+        return_if_equal(p, 0, SECCOMP_RET_ALLOW);
+        load_argument(p, 2);
+        return_if_any_bit(p, UINT32_MAX, action_error(EPERM));
+        load_argument_high(p, 2);
+        return_if_any_bit(p, UINT32_MAX, action_error(EPERM));
 }
 
 static void print_program(const Architecture *a, const char *name, bool internet) {
@@ -364,13 +384,63 @@ static void print_program(const Architecture *a, const char *name, bool internet
         print_code(&p, name);
 }
 
+/* What the kernel asks about when a run is audited. The rest is not this filter's business: what the others refuse stays refused. */
+static void emit_audit_call(Program *p, const AuditCall *call, uint32_t n) {
+        unsigned s = section_begin(p, n);
+
+        if (call->action == AUDIT_MAP) {
+                load_argument(p, 2);
+                emit(p, BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0);
+                emit_return(p, SECCOMP_RET_ALLOW);
+                load_argument(p, 4); /* anonymous memory has no file */
+                return_if_equal(p, UINT32_MAX, SECCOMP_RET_ALLOW);
+        } else if (call->action == AUDIT_SEND) {
+                load_argument(p, 5); /* no address: the socket is connected */
+                return_if_equal(p, 0, SECCOMP_RET_ALLOW);
+        } else if (call->action == AUDIT_LOOK && call->flags >= 0) {
+                load_argument(p, (unsigned) call->flags); /* of an open descriptor */
+                return_if_any_bit(p, 0x1000 /* AT_EMPTY_PATH */, SECCOMP_RET_ALLOW);
+        }
+        emit_return(p, SECCOMP_RET_USER_NOTIF);
+        section_end(p, s);
+}
+
+static void print_audit_program(const Architecture *a) {
+        const uint32_t tokens[] = {a->token, a->compat};
+        static Program p;
+
+        p.size = 0;
+        printf("static const AuditNumber seccomp_audit_numbers[] = {\n");
+        emit(&p, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
+        for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]) && tokens[i]; i++) {
+                unsigned s = section_begin(&p, tokens[i]);
+                load_number(&p);
+                for (size_t k = 0; k < sizeof(audit_calls) / sizeof(audit_calls[0]); k++) {
+                        int n = number(tokens[i], audit_calls[k].name);
+                        /* i386's mmap takes its arguments in memory; what is built since 1999 calls mmap2. */
+                        if (n < 0 || (tokens[i] == SCMP_ARCH_X86 && strcmp(audit_calls[k].name, "mmap") == 0))
+                                continue;
+                        emit_audit_call(&p, &audit_calls[k], (uint32_t) n);
+                        printf("        {0x%08x, %d, %zu},\n", tokens[i], n, k);
+                }
+                emit_return(&p, SECCOMP_RET_ALLOW);
+                section_end(&p, s);
+        }
+        emit_return(&p, SECCOMP_RET_ALLOW);
+        printf("};\n");
+        print_code(&p, "seccomp_program_audit");
+}
+
 int main(int argc, char *argv[]) {
         for (size_t i = 0; argc == 2 && i < sizeof(architectures) / sizeof(architectures[0]); i++)
                 if (strcmp(architectures[i].name, argv[1]) == 0) {
-                        printf("/* Generated by seccomp-generate for %s. */\n#include <linux/filter.h>\n", argv[1]);
+                        printf("/* Generated by seccomp-generate for %s. */\n#include <linux/filter.h>\n"
+                               "#include \"bailey/audit-number.h\"\n", argv[1]);
                         print_program(&architectures[i], "seccomp_program_internet", true);
                         print_program(&architectures[i], "seccomp_program_no_internet", false);
-                        print_group_program(&architectures[i]);
+                        print_side_program(&architectures[i], "seccomp_program_no_group_signals", "kill", check_group_signal);
+                        print_side_program(&architectures[i], "seccomp_program_own_limits", "prlimit64", check_limits);
+                        print_audit_program(&architectures[i]);
                         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
                 }
         die("unknown architecture", argc == 2 ? argv[1] : "none given");

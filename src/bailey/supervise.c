@@ -104,6 +104,15 @@ static int vanished(Supervisor *s, Failure *f) {
         return 1;
 }
 
+static int take_listener(const Supervisor *s, const int *fds, size_t n_fds, Failure *f) {
+        Observer *o = s->options->observer;
+
+        if (!o || n_fds != 1)
+                return failure_set(f, STAGE_PROCESS, EBADMSG, "its message");
+        int r = o->begin(o, s->plan, fds[0]);
+        return r < 0 ? failure_set(f, STAGE_SECCOMP, r, "listening to system calls") : 0;
+}
+
 /* One message. 1 = the end was told, 0 = go on, negative = failed. */
 static int handle_control(Supervisor *s, Failure *f) {
         int fds[CONTROL_FDS_MAX];
@@ -117,6 +126,10 @@ static int handle_control(Supervisor *s, Failure *f) {
                 return vanished(s, f);
 
         switch (m.type) {
+        case CONTROL_LISTENER:
+                r = take_listener(s, fds, n_fds, f);
+                n_fds = r < 0 ? n_fds : 0;
+                break;
         case CONTROL_PREPARED:
                 r = prepared(s, &m, fds, n_fds, f);
                 break;
@@ -170,10 +183,13 @@ void supervisor_abandon(Supervisor *s) {
 }
 
 int supervise(Supervisor *s, Failure *f) {
-        struct pollfd polls[] = {{.fd = s->control, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}};
+        struct pollfd polls[] = {
+                {.fd = s->control, .events = POLLIN}, {.fd = s->signals, .events = POLLIN}, {.fd = -EBADF, .events = POLLIN}};
+        Observer *o = s->options->observer;
         int r = 0;
 
         while (r == 0) {
+                polls[2].fd = o ? o->listener : -EBADF;
                 if (poll(polls, ELEMENTSOF(polls), -1) < 0) {
                         if (errno != EINTR)
                                 r = failure_set(f, STAGE_PROCESS, errno, "poll");
@@ -181,6 +197,10 @@ int supervise(Supervisor *s, Failure *f) {
                 }
                 if (polls[1].revents)
                         handle_signals(s);
+                if (polls[2].revents & POLLIN)
+                        o->serve(o);
+                else if (polls[2].revents)
+                        o->listener = safe_close(o->listener); /* nobody is left who could call */
                 if (polls[0].revents)
                         r = handle_control(s, f);
         }

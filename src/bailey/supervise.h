@@ -16,6 +16,7 @@ typedef struct Supervisor {
         pid_t pasta;      /* its keeper, 0: none */
         bool interactive; /* the payload is in the caller's terminal: stop when it stops */
         const RunOptions *options;
+        const Plan *plan;
         RunResult *result;
 } Supervisor;
 

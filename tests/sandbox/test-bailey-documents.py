@@ -39,7 +39,7 @@ def page(w):
     synopsis = text("man", "bailey.1").split(".Sh SYNOPSIS")[1].split(".Sh")[0]
     verbs = {}
     for part in synopsis.split("\n.Nm\n")[1:]:
-        match = re.match(r"\.Cm ([a-z]+(?: (?:list|show))?)\n", part)
+        match = re.match(r"\.Cm ([a-z]+(?: (?:list|show|generate))?)\n", part)
         if match:
             options = dict(re.findall(r"Fl Fl ([a-z-]+)(?: Ar ([A-Za-z0-9.:]+))?", part))
             verbs.setdefault(match[1], {}).update({f"--{name}": value or None for name, value in options.items()})
@@ -74,10 +74,11 @@ def bash_words(w):
         check(done.stderr == "", done.stderr)
         return sorted(set(done.stdout.split()))
 
-    for words, expected in ((["sh"], ["shell", "show"]), (["profile", ""], ["list", "show"]), (["profile", "show", "n"], ["native-game", "network-client"]),
+    for words, expected in ((["sh"], ["shell", "show"]), (["profile", ""], ["generate", "list", "show"]), (["profile", "show", "n"], ["native-game", "network-client"]),
                             (["run", "--prof"], ["--profile"]), (["run", "--profile", "des"], ["desktop-app"]), (["trust", ""], ["bailey.toml", "d"]),
                             (["run", "--strict", "--accept-gap", "landlock-t"], ["landlock-truncate"]), (["show", "--pl"], ["--plan"]),
-                            (["run", "--pl"], []), (["run", "cat", "oth"], ["other.toml"]), (["run", "--config", "oth"], ["other.toml"]),
+                            (["run", "--pl"], []), (["run", "cat", "oth"], ["other.toml"]), (["audit", "--unc"], ["--unconfined"]), (["audit", "cat", "oth"], ["other.toml"]),
+                            (["profile", "generate", "--trace", "oth"], ["other.toml"]), (["run", "--config", "oth"], ["other.toml"]),
                             (["show", "--json", "tru"], ["true", "truncate"]), (["show", "true", ""], [])):
         same(words, [c for c in complete(*words) if words[-1] or c], expected)
 
@@ -130,7 +131,7 @@ def guide(w):
     check(keys - set(re.findall(r"^([a-z_]+) =", "\n".join(blocks), re.M)) <= {"device", "egress_allow"}, "keys")
     for link in re.findall(r"\]\(([^)#]+)\)", body):
         check(os.path.exists(os.path.join(TOP, "docs", link)), link)
-    for heading in ("Configuration", "The policy model", "Profiles", "Known limitations", "A confined shell", "Environment and storage",
+    for heading in ("Configuration", "The policy model", "Profiles", "Known limitations", "A confined shell", "Auditing a program", "Environment and storage",
                     "Trusting a config"):
         check(re.search(rf"^#+ {heading}$", body, re.M), heading)
     limits = body.split("## Known limitations")[1]

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "bailey/access.h"
+#include "bailey/plan.h"
+
+/* The operations (of AccessOperation) that a confined run by that plan can do at a path of its world, by what is mounted there and what
+ * Landlock grants. A name that is in no tree of the host's can be looked at where it only leads to what is. */
+unsigned plan_allows(const Plan *plan, const char *path);
