@@ -44,6 +44,8 @@ static int enforced(const RunResult *r, const Network *network, char ***ret) {
         }
         if (e >= 0 && !(r->gaps & (1U << GAP_SECCOMP)))
                 e = strv_extend(&list, "seccomp");
+        if (e >= 0 && r->limited)
+                e = strv_extend(&list, "limits");
         if (e >= 0 && network_words(r, network))
                 e = strv_extend(&list, network_words(r, network));
         if (e >= 0 && network->mode == NETWORK_PROXY)
@@ -62,6 +64,8 @@ void closing_print(const RunResult *result, const Network *network, bool quiet, 
         if (result->survivors > 0)
                 log_info("%u process%s that outlived the command %s ended", result->survivors, result->survivors == 1 ? "" : "es",
                          result->survivors == 1 ? "was" : "were");
+        if (result->oom_kills > 0)
+                log_warning("out of memory: the limit of memory ended %s", result->killed ? "the command" : "part of the command");
         if (!quiet && enforced(result, network, &list) >= 0) {
                 _cleanup_free_ char *text = strdup("");
                 for (char **s = list; *s && text; s++) {
@@ -107,6 +111,8 @@ void closing_print_json(const RunResult *result, const Network *network, char *c
         if (result->killed)
                 json_add_bool(&w, "killed", true);
         json_add_u64(&w, "survivors", result->survivors);
+        if (result->oom_kills > 0)
+                json_add_u64(&w, "oom_kills", result->oom_kills);
         if (appeared)
                 json_add_strings(&w, "git", appeared);
         json_close_object(&w);

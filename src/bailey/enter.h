@@ -35,6 +35,8 @@ typedef struct RunResult {
         int landlock_abi;      /* 0 = none */
         bool isolated;         /* namespaces and new root */
         bool network_ended;    /* pasta went away before the command did */
+        bool limited;          /* every limit that the plan has is held, and there is one */
+        uint64_t oom_kills;    /* processes that the kernel ended at the limit of memory */
         unsigned survivors;    /* processes that outlived the command and were killed */
 } RunResult;
 

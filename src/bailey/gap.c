@@ -31,7 +31,7 @@ static const GapWords gap_table[_GAP_MAX] = {
         [GAP_PROXY_NET] = {"proxy-net", "no private network: the host's address stays visible"},
         [GAP_LOOPBACK_RULE] = {"loopback-rule",
                 "no packet filter rule here: that the host's loopback is out of reach is left to pasta alone"},
-        [GAP_RESOURCES] = {"resources", "the limits of memory, processes and CPU are not applied"},
+        [GAP_RESOURCES] = {"resources", "not all limits of memory, processes and CPU are applied"},
 };
 
 const char *gap_to_string(Gap g) {

@@ -21,7 +21,7 @@ typedef enum Gap {
         GAP_PRIVATE_HOME,      /* without isolation: the home is not at the real home's path */
         GAP_PROXY_NET,         /* --proxy-net: no private network, the host's is used */
         GAP_LOOPBACK_RULE,     /* --proxy-net: no packet filter rule against forwarded loopback */
-        GAP_RESOURCES,         /* memory, pids_max or cpu_percent is set, and no cgroup holds it */
+        GAP_RESOURCES,         /* memory, pids_max or cpu_percent is set, and the kernel does not hold it */
         _GAP_MAX,
         _GAP_INVALID = -EINVAL,
 } Gap;

@@ -580,6 +580,7 @@ int plan_new(const Policy *policy, char *const *argv, const Network *network, Pl
         if (!plan)
                 return -ENOMEM;
         plan->network = network;
+        plan_set_limits(plan, &policy->limits);
         int r = fill_command(&p, argv);
         if (r >= 0)
                 r = add_access(&p, "/", NULL, ACCESS_LIST);

@@ -72,7 +72,3 @@ void path_rights_to_string(PathRights rights, char ret[4]) {
         ret[2] = rights & RIGHT_EXECUTE ? 'x' : '-';
         ret[3] = 0;
 }
-
-bool policy_wants_cgroup(const Policy *p) {
-        return p->limits.memory_bytes != LIMIT_NONE || p->limits.pids_max != LIMIT_NONE || p->limits.cpu_percent != LIMIT_NONE;
-}

@@ -80,6 +80,3 @@ const char *policy_variable(const Policy *p, const char *name); /* NULL: not set
 
 /* "rwx"-style text of three characters, "---" for none. */
 void path_rights_to_string(PathRights rights, char ret[4]);
-
-/* A limit that needs a cgroup is set. */
-bool policy_wants_cgroup(const Policy *p);

@@ -98,7 +98,7 @@ static int settle_network(const Options *o, const Policy *policy, bool proxy, Ne
 /* Tries, as nothing else tells for sure. */
 static bool namespaces_available(void) {
         int pidfd = -EBADF;
-        pid_t pid = namespaces_clone(true, &pidfd);
+        pid_t pid = namespaces_clone(true, -EBADF, &pidfd);
 
         if (pid == 0)
                 _exit(EXIT_SUCCESS);
@@ -136,17 +136,6 @@ int show_verb(const Options *o) {
         if (r < 0)
                 log_error_errno(r, "Failed to print the policy: %m");
         return r < 0 ? EXIT_NOT_RUN : 0;
-}
-
-/* What this version cannot do is refused or told, never passed over. */
-static int check_supported(const Policy *policy, const Options *o, GapSet *ret_gaps) {
-        *ret_gaps = policy_wants_cgroup(policy) ? (GapSet) 1 << GAP_RESOURCES : 0;
-        if (o->strict && (*ret_gaps & ~o->accepted_gaps)) {
-                log_error("Refused by --strict: %s (accept it with --accept-gap %s); nothing was run", gap_describe(GAP_RESOURCES),
-                          gap_to_string(GAP_RESOURCES));
-                return -EOPNOTSUPP;
-        }
-        return 0;
 }
 
 /* The words of the documentation, in two lines. */
@@ -203,7 +192,7 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
         RunResult result = {};
         GapSet gaps = 0;
 
-        if (check_supported(policy, o, &gaps) < 0 || home_make(policy) < 0 || home_make_configuration(policy) < 0)
+        if (home_make(policy) < 0 || home_make_configuration(policy) < 0)
                 return EXIT_NOT_RUN;
         int r = settle_network(o, policy, true, &network);
         if (r < 0)
