@@ -212,3 +212,21 @@ int account_settle(const char *user, Account *ret) {
         *ret = a;
         return 0;
 }
+
+int account_files(const Account *a, const char *home, char **ret_passwd, char **ret_group) {
+        _cleanup_free_ char *passwd = NULL;
+
+        if (strpbrk(home, ":\n"))
+                home = "/nonexistent"; /* the format has no way to say it */
+        bool nobody = a->uid != 65534 && !streq(a->name, "nobody"), nogroup = a->gid != 65534 && !streq(a->group_name, "nogroup");
+        if (asprintf(&passwd, "root:x:0:0:root:/root:/usr/sbin/nologin\n%s:x:%u:%u::%s:/bin/sh\n%s", a->name, a->uid, a->gid, home,
+                     nobody ? "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" : "") < 0) {
+                passwd = NULL;
+                return -ENOMEM;
+        }
+        if (asprintf(ret_group, "%s%s:x:%u:\n%s", a->gid ? "root:x:0:\n" : "", a->group_name, a->gid,
+                     nogroup ? "nogroup:x:65534:\n" : "") < 0)
+                return -ENOMEM;
+        *ret_passwd = TAKE_PTR(passwd);
+        return 0;
+}

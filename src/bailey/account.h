@@ -15,6 +15,9 @@ typedef struct Account {
         bool changed;    /* root became it: the caller's HOME and XDG_* are root's and mean nothing */
 } Account;
 
+/* /etc/passwd and /etc/group for a sandbox: root, the account, nobody. home: as it is inside. */
+int account_files(const Account *a, const char *home, char **ret_passwd, char **ret_group);
+
 void account_done(Account *a);
 
 /* Settles the account and drops to it for good: groups, gid, uid, capabilities. `user` is a name or a uid, NULL: the caller, or

@@ -7,8 +7,28 @@
 #include "basic/log.h"
 #include "basic/text.h"
 
-/* Short names of the mechanisms that held, in the order of the list; the last is always there, because nothing runs without. */
-static int enforced(const RunResult *r, bool brokered, char ***ret) {
+/* What held the network; NULL: nothing did, which is a gap. */
+static const char *network_words(const RunResult *r, const Network *n) {
+        switch (n->mode) {
+        case NETWORK_BROKER:
+        case NETWORK_EGRESS_PROXY:
+                return "egress broker";
+        case NETWORK_LANDLOCK:
+        case NETWORK_PROXY:
+                if (!network_has_ports(n))
+                        return "egress denied";
+                return r->landlock_abi < LANDLOCK_ABI_PORTS ? NULL : n->connect_any ? "TCP ports to listen on" : "TCP ports";
+        case NETWORK_ISOLATED:
+        case _NETWORK_MODE_MAX:
+        case _NETWORK_MODE_INVALID:
+                break;
+        }
+        /* Without namespaces a Unix socket may lead to somebody who has the network. */
+        return r->isolated ? "egress denied" : "internet sockets denied";
+}
+
+/* Short names of the mechanisms that held, in the order of the list. */
+static int enforced(const RunResult *r, const Network *network, char ***ret) {
         char **list = NULL;
         int e = 0;
 
@@ -26,9 +46,10 @@ static int enforced(const RunResult *r, bool brokered, char ***ret) {
                 e = strv_extend(&list, "seccomp");
         if (e >= 0 && r->limited)
                 e = strv_extend(&list, "limits");
-        if (e >= 0)
-                /* Without namespaces a Unix socket may lead to somebody who has the network. */
-                e = strv_extend(&list, brokered ? "egress broker" : r->isolated ? "egress denied" : "internet sockets denied");
+        if (e >= 0 && network_words(r, network))
+                e = strv_extend(&list, network_words(r, network));
+        if (e >= 0 && network->mode == NETWORK_PROXY)
+                e = strv_extend(&list, "private address");
         if (e < 0) {
                 strv_free(list);
                 return e;
@@ -37,7 +58,7 @@ static int enforced(const RunResult *r, bool brokered, char ***ret) {
         return 0;
 }
 
-void closing_print(const RunResult *result, bool brokered, bool quiet, char *const *appeared) {
+void closing_print(const RunResult *result, const Network *network, bool quiet, char *const *appeared) {
         _cleanup_strv_free_ char **list = NULL;
 
         if (result->survivors > 0)
@@ -45,7 +66,7 @@ void closing_print(const RunResult *result, bool brokered, bool quiet, char *con
                          result->survivors == 1 ? "was" : "were");
         if (result->oom_kills > 0)
                 log_warning("out of memory: the limit of memory ended %s", result->killed ? "the command" : "part of the command");
-        if (!quiet && enforced(result, brokered, &list) >= 0) {
+        if (!quiet && enforced(result, network, &list) >= 0) {
                 _cleanup_free_ char *text = strdup("");
                 for (char **s = list; *s && text; s++) {
                         char *longer = NULL;
@@ -64,12 +85,12 @@ void closing_print(const RunResult *result, bool brokered, bool quiet, char *con
                 log_warning("git outside could run what this command left: %s; look at it first", *appeared);
 }
 
-void closing_print_json(const RunResult *result, bool brokered, char *const *appeared) {
+void closing_print_json(const RunResult *result, const Network *network, char *const *appeared) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_strv_free_ char **list = NULL;
         _cleanup_free_ char *text = NULL, *line = NULL;
 
-        if (enforced(result, brokered, &list) < 0) {
+        if (enforced(result, network, &list) < 0) {
                 log_oom();
                 return;
         }

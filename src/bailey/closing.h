@@ -6,6 +6,6 @@
 #include "bailey/enter.h"
 
 /* `quiet` hides what was enforced, never a gap. appeared: what git outside would execute (git-watch.h), NULL: nothing. */
-void closing_print(const RunResult *result, bool brokered, bool quiet, char *const *appeared);
+void closing_print(const RunResult *result, const Network *network, bool quiet, char *const *appeared);
 /* The same and the status as one line of JSON. */
-void closing_print_json(const RunResult *result, bool brokered, char *const *appeared);
+void closing_print_json(const RunResult *result, const Network *network, char *const *appeared);

@@ -9,11 +9,12 @@
 
 typedef enum ControlType {
         CONTROL_FAILED,   /* set-up failed; the sender exits */
+        CONTROL_NETWORK,  /* the rules are installed, pasta may begin; a CONTROL_GO is awaited. fds as below */
         CONTROL_LISTENER, /* the listener of an audit, one fd; comes before CONTROL_PREPARED, which is awaited then, too */
         CONTROL_PREPARED, /* confined; a CONTROL_GO is awaited. fds: user and network namespace, where they were asked for */
         CONTROL_STOPPED,  /* the payload was stopped by job control */
         CONTROL_ENDED,    /* the payload and all others are gone; the sender exits */
-        CONTROL_GO,       /* from the supervisor: execute the payload */
+        CONTROL_GO,       /* from the supervisor: go on; execute the payload */
 } ControlType;
 
 typedef struct ControlMessage {

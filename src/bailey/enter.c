@@ -18,6 +18,8 @@
  * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then loopback and the host
  *    name. The limits on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written
  *    after it, since every detached mount counts as a mount namespace.
+ *    Where the run has a way out (pasta.h), the rules of the packet filter are installed first, by this process, and only then
+ *    does the supervisor have pasta connect the namespace: there is no moment at which it is connected and open.
  * 4. The new root is built (mounts.c): propagation is cut first, so that nothing mounted from here on is seen outside; the
  *    root is attached before its children, because a detached tree does not take mounts on every kernel; each source is
  *    opened, compared with what the policy was resolved for, made read-only and the like while still detached, and only then
@@ -49,6 +51,7 @@
 #include "bailey/init.h"
 #include "bailey/landlock.h"
 #include "bailey/namespaces.h"
+#include "bailey/pasta.h"
 #include "bailey/report.h"
 #include "bailey/seccomp.h"
 #include "bailey/supervise.h"
@@ -92,13 +95,17 @@ static int check_standard_fds(Failure *f) {
         return 0;
 }
 
+static GapSet gaps_of(const Plan *plan, int abi, bool seccomp) {
+        return landlock_gaps(abi, network_has_ports(plan->network)) | (seccomp ? 0 : 1U << GAP_SECCOMP);
+}
+
 static int check_caller(const Plan *plan, const RunOptions *options, Failure *f) {
         if (geteuid() == 0 || getuid() == 0)
                 return failure_set(f, STAGE_CALLER, EPERM, "a command is never run as root; use --user NAME, or run it as an "
                                                            "ordinary account");
         if (!plan->executable || !plan->argv || !plan->argv[0] || !plan->environment || !plan->working_directory)
                 return failure_set(f, STAGE_CALLER, EINVAL, "the plan has nothing to execute");
-        if ((plan->network == NETWORK_BROKER) != (options->broker_socket >= 0))
+        if ((plan->network->mode == NETWORK_BROKER) != (options->broker_socket >= 0))
                 return failure_set(f, STAGE_CALLER, EINVAL, "a broker is needed where the plan says so, and only there");
         return check_standard_fds(f);
 }
@@ -111,14 +118,18 @@ static GapSet fallback_gaps(const Plan *plan) {
 /* clone3() said `error`. Decides whether the run may go on without namespaces. */
 static int fall_back(const InitContext *c, int error, RunResult *result, Failure *f) {
         GapSet gaps = fallback_gaps(c->plan);
+        NetworkMode mode = c->plan->network->mode;
 
         if (!namespaces_unavailable(error))
                 return failure_set(f, STAGE_NAMESPACES, error, "%s", c->group >= 0 ? "in the run's control group" : "");
         if (c->options->broker_socket >= 0)
                 return failure_set(f, STAGE_NAMESPACES, error, "a brokered run needs its own network namespace");
+        if (network_has_pasta(c->plan->network))
+                return failure_set(f, STAGE_NAMESPACES, error, "%s needs its own network namespace",
+                                   mode == NETWORK_PROXY ? "--proxy-net" : "--egress-proxy");
         if (c->landlock_abi <= 0)
                 return failure_set(f, STAGE_NAMESPACES, error, "and there is no Landlock: files could not be protected at all");
-        if (!c->seccomp)
+        if (!c->seccomp && mode == NETWORK_ISOLATED)
                 return failure_set(f, STAGE_NAMESPACES, error, "and there is no seccomp: the network could not be denied");
         if (c->options->strict && (gaps & ~c->options->accepted_gaps))
                 return failure_set(f, STAGE_NAMESPACES, error, "--strict does not run without them");
@@ -127,6 +138,30 @@ static int fall_back(const InitContext *c, int error, RunResult *result, Failure
         warn_gaps(gaps);
         result->gaps |= gaps;
         return 0;
+}
+
+/* The child has made the network namespace and installed the rules in it; pasta connects it. */
+static int connect_network(const InitContext *c, Supervisor *s, Failure *f) {
+        ControlMessage m, go = {.type = CONTROL_GO};
+        int fds[CONTROL_FDS_MAX];
+        size_t n_fds = 0;
+
+        int r = control_receive(s->control, &m, fds, &n_fds);
+        if (r <= 0)
+                return failure_set(f, STAGE_PROCESS, r < 0 ? r : ECONNRESET, "the first process went away");
+        if (m.type == CONTROL_FAILED) {
+                *f = m.failure;
+                r = f->error > 0 ? -f->error : -EIO;
+        } else if (m.type != CONTROL_NETWORK || n_fds != CONTROL_FDS_MAX)
+                r = failure_set(f, STAGE_PROCESS, EBADMSG, "its message");
+        else
+                r = pasta_start(c->plan->network, fds[0], fds[1], &s->pasta, f);
+        for (size_t i = 0; i < n_fds; i++)
+                safe_close(fds[i]);
+        if (r < 0)
+                return r;
+        r = control_send(s->control, &go, NULL, 0);
+        return r < 0 ? failure_set(f, STAGE_PROCESS, r, "the first process went away") : 0;
 }
 
 /* What cannot be limited is a gap of the run that asked for limits. */
@@ -162,7 +197,7 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
 
         c->control = theirs;
         c->isolated = true;
-        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->group, &s->pidfd);
+        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->plan->network->mode != NETWORK_LANDLOCK, c->group, &s->pidfd);
         if (pid < 0 && c->unconfined)
                 return failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid < 0) {
@@ -180,7 +215,13 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         s->result->isolated = c->isolated;
         s->child = pid;
         s->control = TAKE_FD(ours);
-        return 0;
+        if (!network_has_pasta(c->plan->network))
+                return 0;
+        safe_close(TAKE_FD(theirs)); /* so that its end is noticed */
+        r = connect_network(c, s, f);
+        if (r < 0)
+                supervisor_abandon(s);
+        return r;
 }
 
 static int run(const Plan *plan, const RunOptions *options, RunResult *result, Failure *f) {
@@ -208,11 +249,11 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         if (options->observer && !c.seccomp)
                 return failure_set(f, STAGE_SECCOMP, EOPNOTSUPP, "there is nothing to audit by");
         result->landlock_abi = c.unconfined ? 0 : c.landlock_abi;
-        result->gaps = c.unconfined ? 0 : landlock_gaps(c.landlock_abi) | (c.seccomp ? 0 : 1U << GAP_SECCOMP);
+        result->gaps = c.unconfined ? 0 : options->gaps | gaps_of(plan, c.landlock_abi, c.seccomp);
         r = refuse_gaps(result->gaps & c.refused_gaps, f);
         if (r < 0)
                 return r;
-        warn_gaps(result->gaps);
+        warn_gaps(result->gaps & ~options->gaps);
         group_make(&plan->limits, &group);
         c.group = group.directory;
         r = settle_limits(&c, group.lack, result, f);
@@ -231,6 +272,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         if (c.started != MAP_FAILED)
                 (void) munmap(c.started, sizeof(bool));
         signals_give_back(&signals, s.signals);
+        pasta_stop(&s.pasta);
         safe_close(s.pidfd);
         safe_close(s.control);
         safe_close(s.signals);
@@ -256,6 +298,11 @@ int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret) {
         int r = check_caller(plan, options, &failure);
         if (r >= 0)
                 r = run(plan, options, &result, &failure);
+        if (r < 0 && plan->network->mode == NETWORK_PROXY &&
+            (failure.stage == STAGE_NAMESPACES || failure.stage == STAGE_NETFILTER || failure.stage == STAGE_PASTA)) {
+                failure_warn(&failure);
+                return ENTER_NO_PROXY;
+        }
         if (r < 0)
                 return failure_log(&failure);
         if (!result.started)

@@ -13,6 +13,7 @@
 typedef struct RunOptions {
         bool strict;         /* any gap not in accepted_gaps is a refusal */
         GapSet accepted_gaps;
+        GapSet gaps;         /* found before: told with the others */
         int broker_socket;   /* connected AF_UNIX SOCK_SEQPACKET, before any namespace is entered */
         int broker_token;    /* fd to read the hand-over token from: 64 hex digits, an end of file or a newline after it */
         struct in_addr listen_address; /* 127.0.0.0/8, network byte order */
@@ -33,12 +34,15 @@ typedef struct RunResult {
         GapSet gaps;           /* not enforced in this run */
         int landlock_abi;      /* 0 = none */
         bool isolated;         /* namespaces and new root */
+        bool network_ended;    /* pasta went away before the command did */
         bool limited;          /* every limit that the plan has is held, and there is one */
         uint64_t oom_kills;    /* processes that the kernel ended at the limit of memory */
         unsigned survivors;    /* processes that outlived the command and were killed */
 } RunResult;
 
-/* Runs the plan to its end. 0 with *ret filled when the command ran, or was all that could not be; else a negative errno after
+/* Runs the plan to its end. ENTER_NO_PROXY after a warning that says why, when the plan is for NETWORK_PROXY and that cannot be had,
+ * strict or not: nothing was run, *ret is untouched, and another plan may be tried. 0 with *ret filled when the command ran, or was all that could not be; else a negative errno after
  * one line that says which step failed, with what, and what to do. Gaps are warned of before the command starts; survivors are
  * the caller's to tell. Signals are handled by this call as long as it runs. -EPERM for root. */
+#define ENTER_NO_PROXY 1
 int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret);

@@ -113,7 +113,7 @@ int environment_settle(Policy *p, Layer *const *layers, size_t n_layers, bool br
         if (r >= 0 && shell)
                 r = set(p, "BAILEY_SANDBOX_DIR", p->working_directory, "base");
         if (r >= 0)
-                r = set(p, "BAILEY_SANDBOX_NET", brokered ? "broker" : "none", "base");
+                r = set(p, "BAILEY_SANDBOX_NET", brokered ? "broker" : p->egress_allow || p->n_bind_ports > 0 ? "ports" : "none", "base");
         if (r < 0)
                 return r;
         qsort(p->variables, p->n_variables, sizeof(PolicyVariable), compare_names);

@@ -11,6 +11,8 @@ static const char *const stage_table[_STAGE_MAX] = {
         [STAGE_NAMESPACES] = "creating the namespaces",
         [STAGE_IDS] = "mapping user and group ids in the new user namespace",
         [STAGE_LOOPBACK] = "bringing up loopback in the new network namespace",
+        [STAGE_NETFILTER] = "installing the packet filter rule",
+        [STAGE_PASTA] = "connecting the network namespace by pasta",
         [STAGE_HOSTNAME] = "setting the host name in the new namespace",
         [STAGE_NESTING] = "forbidding further namespaces",
         [STAGE_ROOT] = "mounting the new root",
@@ -86,11 +88,25 @@ const char *failure_hint(const Failure *f) {
                 if (f->error == EROFS)
                         return "the place to mount it at does not exist and cannot be made; create it or grant another path";
                 return denied ? "the caller cannot use this path, or a surrounding container or AppArmor profile forbids mounts" : NULL;
+        case STAGE_NETFILTER:
+                return "the rule is what closes the other ways out; this needs nftables in the kernel and libnftables1";
+        case STAGE_PASTA:
+                return "install the package passt, and see that /dev/net/tun is there for everybody";
         case STAGE_HANDOVER:
                 return "see that this session's broker runs";
         default:
                 return NULL;
         }
+}
+
+void failure_warn(const Failure *f) {
+        const char *hint = failure_hint(f), *open = f->text[0] ? " (" : "", *close = f->text[0] ? ")" : "";
+
+        if (f->error > 0)
+                (void) log_warning_errno(f->error, "%s%s%s%s failed: %m%s%s", stage_describe(f->stage), open, f->text, close,
+                                         hint ? "; " : "", hint ?: "");
+        else
+                log_warning("%s%s%s%s failed%s%s", stage_describe(f->stage), open, f->text, close, hint ? "; " : "", hint ?: "");
 }
 
 int failure_log(const Failure *f) {

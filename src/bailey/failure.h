@@ -11,6 +11,8 @@ typedef enum Stage {
         STAGE_NAMESPACES,
         STAGE_IDS,
         STAGE_LOOPBACK,
+        STAGE_NETFILTER,
+        STAGE_PASTA,
         STAGE_HOSTNAME,
         STAGE_NESTING,
         STAGE_ROOT,
@@ -47,6 +49,9 @@ int failure_set(Failure *f, Stage stage, int error, const char *format, ...) _pr
 
 /* The one line: the step, with what, the likely cause and the remedy, and that the command was not run. Returns as above. */
 int failure_log(const Failure *f);
+
+/* The same as a warning, without the last part. */
+void failure_warn(const Failure *f);
 
 /* True where this very process is held by a sandbox that forbids further user namespaces. */
 bool nesting_forbidden(void);

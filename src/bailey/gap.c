@@ -18,13 +18,19 @@ static const GapWords gap_table[_GAP_MAX] = {
         [GAP_LANDLOCK_TRUNCATE] = {"landlock-truncate", "Landlock is older than ABI 3: truncation of files is not restricted by it"},
         [GAP_LANDLOCK_IOCTL] = {"landlock-ioctl", "Landlock is older than ABI 5: device ioctls are not restricted"},
         [GAP_LANDLOCK_SCOPE] = {"landlock-scope",
-                "Landlock is older than ABI 6: abstract sockets and signals are held by the namespaces alone"},
+                "Landlock is older than ABI 6: abstract sockets and signals are held by the namespaces alone, "
+                "abstract sockets in the host's network by nothing"},
+        [GAP_LANDLOCK_NETWORK] = {"landlock-network",
+                "Landlock is older than ABI 4: TCP ports are not restricted"},
         [GAP_SECCOMP] = {"seccomp", "no system call filter"},
         [GAP_SYSFS] = {"sysfs", "no fresh /sys can be mounted here: there is none inside"},
         [GAP_NESTED_DENY] = {"nested-deny", "a path denied inside a granted directory is not protected"},
         [GAP_READ_ONLY] = {"read-only", "a read-only path inside a writable directory is not protected"},
         [GAP_PRIVATE_TMP] = {"private-tmp", "/tmp and /dev/shm are not private"},
         [GAP_PRIVATE_HOME] = {"private-home", "the private home is not at the real home's path"},
+        [GAP_PROXY_NET] = {"proxy-net", "no private network: the host's address stays visible"},
+        [GAP_LOOPBACK_RULE] = {"loopback-rule",
+                "no packet filter rule here: that the host's loopback is out of reach is left to pasta alone"},
         [GAP_RESOURCES] = {"resources", "not all limits of memory, processes and CPU are applied"},
 };
 

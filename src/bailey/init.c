@@ -16,8 +16,10 @@
 #include "bailey/landlock.h"
 #include "bailey/mounts.h"
 #include "bailey/namespaces.h"
+#include "bailey/netfilter.h"
 #include "bailey/seccomp.h"
 #include "basic/fd.h"
+#include "basic/io.h"
 #include "basic/parse.h"
 #include "basic/path.h"
 #include "basic/secret.h"
@@ -85,6 +87,30 @@ static int keep_descriptors(const Init *i) {
         return r < 0 ? failure_set(i->failure, STAGE_DESCRIPTORS, r, "close_range") : 0;
 }
 
+static int write_network_setting(const char *name, const char *value, Failure *f) {
+        char path[96];
+
+        (void) snprintf(path, sizeof(path), "/proc/sys/net/%s", name);
+        int r = write_file_once(path, value);
+        /* A kernel without IPv6 has none of them. */
+        return r < 0 && r != -ENOENT ? failure_set(f, STAGE_PASTA, r, "%s", path) : 0;
+}
+
+/* For the interface to come. Nobody else is on that wire, so its address need not be looked for first. */
+static int settle_interface(const Init *i) {
+        const Network *n = i->context->plan->network;
+        const char *const off[] = {n->ipv6 ? "0" : "1", "0", "0"};
+        static const char *const names[] = {"ipv6/conf/default/disable_ipv6", "ipv6/conf/default/accept_dad", "ipv6/conf/default/accept_ra"};
+        char group[32];
+
+        /* As on most hosts: an echo needs no privilege. */
+        (void) snprintf(group, sizeof(group), "%u %u", i->context->gid, i->context->gid);
+        int r = write_network_setting("ipv4/ping_group_range", group, i->failure);
+        for (size_t k = 0; k < ELEMENTSOF(names) && r >= 0; k++)
+                r = write_network_setting(names[k], off[k], i->failure);
+        return r;
+}
+
 static int open_namespaces(Init *i) {
         static const char *const paths[CONTROL_FDS_MAX] = {"/proc/self/ns/user", "/proc/self/ns/net"};
 
@@ -93,6 +119,33 @@ static int open_namespaces(Init *i) {
                 if (i->namespaces[k] < 0)
                         return failure_set(i->failure, STAGE_REPORT, errno, "%s", paths[k]);
         }
+        return 0;
+}
+
+/* The rules first, then the way out: see enter.c. */
+static int join_network(Init *i) {
+        const InitContext *c = i->context;
+        const Network *n = c->plan->network;
+        ControlMessage m = {.type = CONTROL_NETWORK}, answer;
+        size_t n_fds;
+
+        int r = netfilter_install(n, i->failure);
+        if (r < 0 && (n->mode != NETWORK_PROXY || n->denied))
+                return r;
+        if (r < 0)
+                i->gaps |= 1U << GAP_LOOPBACK_RULE;
+        r = settle_interface(i);
+        if (r >= 0)
+                r = open_namespaces(i);
+        if (r < 0)
+                return r;
+        r = control_send(c->control, &m, i->namespaces, CONTROL_FDS_MAX);
+        if (r >= 0)
+                r = control_receive(c->control, &answer, NULL, &n_fds);
+        if (r <= 0 || answer.type != CONTROL_GO)
+                return failure_set(i->failure, STAGE_PASTA, ECONNRESET, "awaiting the supervisor");
+        for (size_t k = 0; k < CONTROL_FDS_MAX; k++)
+                i->namespaces[k] = safe_close(i->namespaces[k]);
         return 0;
 }
 
@@ -110,9 +163,14 @@ static int build_isolated(Init *i) {
         _cleanup_close_ int limits = -EBADF;
         int r;
 
-        r = namespaces_set_up(c->uid, c->gid, &limits, i->failure);
+        r = namespaces_set_up(c->uid, c->gid, c->plan->network->mode != NETWORK_LANDLOCK, &limits, i->failure);
         if (r < 0)
                 return r;
+        if (network_has_pasta(c->plan->network)) {
+                r = join_network(i);
+                if (r < 0)
+                        return r;
+        }
         if (c->send_namespaces) {
                 r = open_namespaces(i);
                 if (r < 0)
@@ -179,8 +237,9 @@ static int confine(Init *i) {
                 r = seccomp_load_own_limits(i->failure);
         if (r < 0)
                 return r;
-        bool scoped = !(landlock_gaps(c->landlock_abi) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
-        r = c->seccomp ? seccomp_load(c->isolated, scoped, i->failure) : 0;
+        bool internet = c->isolated || c->plan->network->mode == NETWORK_LANDLOCK;
+        bool scoped = !(landlock_gaps(c->landlock_abi, false) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
+        r = c->seccomp ? seccomp_load(internet, scoped, i->failure) : 0;
         return r < 0 || !c->options->observer ? r : be_observed(i);
 }
 

@@ -12,6 +12,7 @@
  * builds on stop at ABI 2. */
 #define CREATE_RULESET_VERSION (1U << 0)
 #define RULE_PATH_BENEATH 1
+#define RULE_NET_PORT 2 /* ABI 4, Linux 6.7 */
 
 #define FS_EXECUTE (UINT64_C(1) << 0) /* ABI 1, Linux 5.13 */
 #define FS_WRITE_FILE (UINT64_C(1) << 1)
@@ -30,7 +31,8 @@
 #define FS_TRUNCATE (UINT64_C(1) << 14)  /* ABI 3, Linux 6.2 */
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* ABI 5, Linux 6.10 */
 
-#define NET_CONNECT_TCP (UINT64_C(1) << 1) /* ABI 4, Linux 6.7 */
+#define NET_BIND_TCP (UINT64_C(1) << 0) /* ABI 4 */
+#define NET_CONNECT_TCP (UINT64_C(1) << 1)
 
 #define SCOPE_ABSTRACT_UNIX_SOCKET (UINT64_C(1) << 0) /* ABI 6, Linux 6.12 */
 #define SCOPE_SIGNAL (UINT64_C(1) << 1)
@@ -40,7 +42,7 @@
 
 struct ruleset_attr {
         uint64_t handled_access_fs;
-        uint64_t handled_access_net; /* ABI 4. Never used: with no rule it would forbid loopback too */
+        uint64_t handled_access_net; /* ABI 4 */
         uint64_t scoped;             /* ABI 6 */
 };
 
@@ -48,6 +50,11 @@ struct path_beneath_attr {
         uint64_t allowed_access;
         int32_t parent_fd;
 } __attribute__((packed));
+
+struct net_port_attr {
+        uint64_t allowed_access;
+        uint64_t port; /* host byte order */
+};
 
 /* All rights that an ABI knows are handled, so that what is not granted is refused. Without ABI 2 the kernel refuses to
  * move files between directories whatever is granted. */
@@ -85,15 +92,17 @@ int landlock_abi(void) {
         return abi < 0 ? 0 : (int) MIN(abi, LANDLOCK_ABI_MAX);
 }
 
-GapSet landlock_gaps(int abi) {
+GapSet landlock_gaps(int abi, bool ports) {
         GapSet gaps = 0;
 
         if (abi <= 0)
-                return 1U << GAP_LANDLOCK;
+                return 1U << GAP_LANDLOCK | (ports ? 1U << GAP_LANDLOCK_NETWORK : 0);
         if (abi < 2)
                 gaps |= 1U << GAP_LANDLOCK_REFER;
         if (abi < 3)
                 gaps |= 1U << GAP_LANDLOCK_TRUNCATE;
+        if (abi < LANDLOCK_ABI_PORTS && ports)
+                gaps |= 1U << GAP_LANDLOCK_NETWORK;
         if (abi < 5)
                 gaps |= 1U << GAP_LANDLOCK_IOCTL;
         if (abi < 6)
@@ -121,13 +130,29 @@ static int add_rule(int ruleset, const char *path, uint64_t rights) {
         return 0;
 }
 
+static int add_ports(int ruleset, const uint16_t *ports, size_t n, uint64_t right) {
+        for (size_t i = 0; i < n; i++) {
+                struct net_port_attr rule = {.allowed_access = right, .port = ports[i]};
+                if (syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static uint64_t handled_ports(const Network *n, int abi) {
+        if (abi < LANDLOCK_ABI_PORTS || !network_has_ports(n))
+                return 0;
+        return NET_BIND_TCP | (n->connect_any ? 0 : NET_CONNECT_TCP);
+}
+
 int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
         if (abi <= 0)
                 return 0;
 
-        uint64_t handled = handled_rights(abi);
+        uint64_t handled = handled_rights(abi), ports = handled_ports(plan->network, abi);
         struct ruleset_attr attr = {
                 .handled_access_fs = handled,
+                .handled_access_net = ports,
                 .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL : 0,
         };
         /* An older kernel takes a larger structure as long as the rest is zero. */
@@ -141,10 +166,16 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
 
                 if (!path)
                         continue;
-                int r = add_rule(ruleset, isolated ? path : path_from_working_directory(path), granted_rights(a->rights) & handled);
-                if (r < 0)
-                        return failure_set(f, STAGE_LANDLOCK, r, "%s", path);
+                int k = add_rule(ruleset, isolated ? path : path_from_working_directory(path), granted_rights(a->rights) & handled);
+                if (k < 0)
+                        return failure_set(f, STAGE_LANDLOCK, k, "%s", path);
         }
+        int r = ports & NET_CONNECT_TCP ? add_ports(ruleset, plan->network->connect_ports, plan->network->n_connect_ports,
+                                                    NET_CONNECT_TCP) : 0;
+        if (r >= 0 && ports)
+                r = add_ports(ruleset, plan->network->bind_ports, plan->network->n_bind_ports, NET_BIND_TCP);
+        if (r < 0)
+                return failure_set(f, STAGE_LANDLOCK, r, "the network's ports");
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
                 return failure_set(f, STAGE_LANDLOCK, errno, "applying the ruleset");
         return 0;

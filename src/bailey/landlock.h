@@ -11,8 +11,8 @@
 /* The kernel's ABI, at most LANDLOCK_ABI_MAX, 0 without Landlock. */
 int landlock_abi(void);
 
-/* The gaps of an ABI. */
-GapSet landlock_gaps(int abi);
+/* The gaps of an ABI, where TCP ports are to be restricted (`ports`) and where they are not. */
+GapSet landlock_gaps(int abi, bool ports);
 
 /* Restricts this thread for good by the plan's rules, by their host paths when not isolated. Rules whose path is not there
  * are left out. no_new_privs must be set. With abi 0 nothing happens. */

@@ -263,11 +263,20 @@ static int copy_account(Account *to, const Account *from) {
         return to->name && to->home && to->group_name ? 0 : -ENOMEM;
 }
 
+/* Landlock knows ports. "*:443" claims nothing else. */
+static void warn_advisory_hosts(const Policy *p, Findings *findings) {
+        for (char **s = p->egress_hosts; s && *s; s++)
+                if (strchr(*s, ':') && !startswith(*s, "*:"))
+                        finding_warning(findings, "egress_allow: the host in \"%s\" is advisory: any host can be reached at that TCP port", *s);
+}
+
 /* From the layers to a policy. p has its account and working directory. */
 static int resolve_layers(Policy *p, const PolicyRequest *request, Layer *const *layers, size_t n_layers, Findings *findings) {
         int r = layers_combine_paths(p, layers, n_layers, findings);
         if (r >= 0)
                 r = combine_rest(p, layers, n_layers);
+        if (r >= 0 && !request->brokered)
+                warn_advisory_hosts(p, findings);
         if (r >= 0)
                 r = settle_places(p, request, layers, n_layers, findings);
         if (r >= 0 && !findings_failed(findings))

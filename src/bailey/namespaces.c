@@ -14,11 +14,11 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 
-pid_t namespaces_clone(int group, int *ret_pidfd) {
+pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
         int pidfd = -EBADF;
         struct clone_args args = {
-                .flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-                         CLONE_NEWCGROUP | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+                .flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
+                         (network ? (uint64_t) CLONE_NEWNET : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
                 .pidfd = (uint64_t) (uintptr_t) &pidfd,
                 .exit_signal = SIGCHLD,
                 .cgroup = group >= 0 ? (uint64_t) group : 0,
@@ -86,7 +86,7 @@ int namespaces_forbid_more(int limits, Failure *f) {
         return 0;
 }
 
-int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failure *f) {
         static const char name[] = "bailey";
         int r;
 
@@ -99,7 +99,7 @@ int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
         if (prctl(PR_SET_DUMPABLE, 0) < 0)
                 return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
 
-        r = raise_loopback(f);
+        r = network ? raise_loopback(f) : 0;
         if (r < 0)
                 return r;
         if (sethostname(name, sizeof(name) - 1) < 0)

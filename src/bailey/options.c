@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <unistd.h>
 
+#include "bailey/network.h"
 #include "bailey/options.h"
 #include "basic/fd.h"
 #include "basic/json-writer.h"
@@ -111,6 +113,28 @@ static int read_listen(const Option *option, Options *o, const char *value) {
         return 0;
 }
 
+static int read_proxy(const Option *option, Options *o, const char *value) {
+        const char *colon = strrchr(value, ':');
+        _cleanup_free_ char *host = colon ? strndup(value, (size_t) (colon - value)) : NULL;
+        struct in_addr address;
+
+        if (o->proxy_port) {
+                log_error("%s is given twice", option->name);
+                return -EINVAL;
+        }
+        if (!host || inet_pton(AF_INET, host, &address) != 1 || parse_port(colon + 1, &o->proxy_port) < 0) {
+                log_error("%s %s: wants ADDRESS:PORT with an IPv4 address, as in 169.254.169.1:8443", option->name, value);
+                return -EINVAL;
+        }
+        if (!network_proxy_address_valid(address)) {
+                log_error("%s %s: the host's loopback cannot be mapped at that address; choose one that nobody has, as 169.254.169.1",
+                          option->name, value);
+                return -EINVAL;
+        }
+        o->proxy_address = address.s_addr;
+        return 0;
+}
+
 static int read_size(const Option *option, Options *o, const char *value) {
         const char *x = strchr(value, 'x');
         uint64_t rows, columns;
@@ -182,6 +206,10 @@ static const Option options[] = {
         {"--yes", NULL, TRUST, read_flag, offsetof(Options, yes), "accept without asking"},
         {"--list", NULL, TRUST, read_flag, offsetof(Options, list), "list what was accepted, and whether it still is that"},
         {"--revoke", NULL, TRUST, read_flag, offsetof(Options, revoke), "take back: FILE is a path or a digest, there or not"},
+        {"--proxy-net", NULL, RUN | SHOW | SHELL, read_flag, offsetof(Options, proxy_net),
+         "a network namespace of its own, connected by pasta: the host's address is not seen"},
+        {"--egress-proxy", "ADDR:PORT", RUN | SHOW | SHELL, read_proxy, 0,
+         "the same, and TCP to what listens on the host's loopback, mapped there, is all"},
         {"--broker-socket", "PATH", RUN, read_text, offsetof(Options, broker_socket),
          "hand a listener inside to the broker there"},
         {"--broker-token-fd", "N", RUN, read_fd, offsetof(Options, broker_token_fd),
@@ -322,6 +350,10 @@ static int check_together(const Options *o) {
 
         if (socket != token || token != listen) {
                 log_error("--broker-socket, --broker-token-fd and --listen are given together or not at all");
+                return -EINVAL;
+        }
+        if (socket && (o->proxy_net || o->proxy_port)) {
+                log_error("--broker-socket is a way out of its own; --proxy-net and --egress-proxy are another; give one");
                 return -EINVAL;
         }
         if (o->accepted_gaps && !o->strict) {

@@ -39,6 +39,9 @@ typedef struct Options {
         int broker_token_fd;
         uint32_t listen_address; /* network byte order */
         uint16_t listen_port;    /* 0: not given */
+        bool proxy_net;
+        uint32_t proxy_address;  /* of --egress-proxy, network byte order */
+        uint16_t proxy_port;     /* 0: not given */
         int env_fd, report_fd, console_socket, stderr_fd;
         uint16_t rows, columns;  /* of the terminal; 0: not given */
         char *const *argv;       /* what comes after the options, NULL-terminated: TARGET ARGS…, a shell's arguments, FILE or NAME */

@@ -114,7 +114,15 @@ int plan_print(const Plan *p, FILE *f) {
         for (size_t i = 0; i < p->n_process_limits; i++)
                 fprintf(f, "rlimit    %s %llu\n", p->process_limits[i].resource == RLIMIT_FSIZE ? "fsize" :
                         p->process_limits[i].resource == RLIMIT_CORE ? "core" : "nofile", (unsigned long long) p->process_limits[i].value);
-        fprintf(f, "network   %s\n", p->network == NETWORK_BROKER ? "broker" : "isolated");
+        fprintf(f, "network   %s\n", network_mode_to_string(p->network->mode));
+        if (network_has_ports(p->network)) {
+                if (p->network->connect_any)
+                        fputs("connect   any\n", f);
+                for (size_t i = 0; i < p->network->n_connect_ports; i++)
+                        fprintf(f, "connect   %u\n", p->network->connect_ports[i]);
+                for (size_t i = 0; i < p->network->n_bind_ports; i++)
+                        fprintf(f, "bind      %u\n", p->network->bind_ports[i]);
+        }
         fprintf(f, "chdir     %s\n", cwd);
         fprintf(f, "execute   %s\n", executable);
         return ferror(f) ? -EIO : 0;

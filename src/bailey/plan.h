@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "bailey/layer.h"
+#include "bailey/network.h"
 #include "basic/macro.h"
 
 typedef enum StepType {
@@ -62,13 +62,6 @@ typedef struct PlanAccess {
         AccessRights rights;
 } PlanAccess;
 
-typedef enum NetworkMode {
-        NETWORK_ISOLATED, /* own namespace, loopback only */
-        NETWORK_BROKER,   /* the same, and one listener handed to a broker */
-        _NETWORK_MODE_MAX,
-        _NETWORK_MODE_INVALID = -EINVAL,
-} NetworkMode;
-
 /* Of all processes in the sandbox together, by cgroup; 0: not limited. */
 typedef struct PlanLimits {
         uint64_t memory_bytes; /* swap is none then */
@@ -93,7 +86,7 @@ typedef struct Plan {
         size_t n_steps;
         PlanAccess *accesses;
         size_t n_accesses;
-        NetworkMode network;
+        const Network *network; /* borrowed */
         PlanLimits limits;
         PlanProcessLimit process_limits[PLAN_PROCESS_LIMITS_MAX];
         size_t n_process_limits;

@@ -215,6 +215,8 @@ static int add_entry(Planner *p, const PolicyEntry *e) {
                 return rule->deny ? add_protection(p, ITEM_DENY, &rule->resolved) : 0;
         if (e->island)
                 return add_protection(p, ITEM_READ_ONLY, &rule->resolved);
+        if (streq(real, "/sys") && p->plan->network->mode == NETWORK_LANDLOCK)
+                return 0; /* a fresh one comes with a network namespace of one's own */
         if (streq(real, "/proc") || streq(real, "/sys")) {
                 int r = add_item(p, &(Item){.type = real[1] == 'p' ? ITEM_PROC : ITEM_SYSFS, .path = (char *) real});
                 return r < 0 ? r : add_access(p, real, real, ACCESS_READ);
@@ -315,26 +317,19 @@ static int add_home(Planner *p) {
 }
 
 /* Programs ask who they are; of the host's other accounts nothing shows. */
+static int add_file(Planner *p, const char *path, char *text) {
+        int r = add_item(p, &(Item){.type = ITEM_FILE, .path = (char *) path, .source = text});
+        return r < 0 ? r : add_access(p, path, NULL, ACCESS_READ);
+}
+
 static int add_accounts(Planner *p) {
-        const Account *a = &p->policy->account;
         const char *home = policy_variable(p->policy, "HOME") ?: p->policy->home;
         _cleanup_free_ char *passwd = NULL, *group = NULL;
 
-        if (strpbrk(home, ":\n"))
-                home = "/nonexistent"; /* the format has no way to say it */
-        bool nobody = a->uid != 65534 && !streq(a->name, "nobody"), nogroup = a->gid != 65534 && !streq(a->group_name, "nogroup");
-        if (asprintf(&passwd, "root:x:0:0:root:/root:/usr/sbin/nologin\n%s:x:%u:%u::%s:/bin/sh\n%s", a->name, a->uid, a->gid, home,
-                     nobody ? "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" : "") < 0)
-                return -ENOMEM;
-        if (asprintf(&group, "%s%s:x:%u:\n%s", a->gid ? "root:x:0:\n" : "", a->group_name, a->gid,
-                     nogroup ? "nogroup:x:65534:\n" : "") < 0)
-                return -ENOMEM;
-        int r = add_item(p, &(Item){.type = ITEM_FILE, .path = (char *) "/etc/passwd", .source = passwd});
+        int r = account_files(&p->policy->account, home, &passwd, &group);
         if (r >= 0)
-                r = add_item(p, &(Item){.type = ITEM_FILE, .path = (char *) "/etc/group", .source = group});
-        if (r >= 0)
-                r = add_access(p, "/etc/passwd", NULL, ACCESS_READ);
-        return r < 0 ? r : add_access(p, "/etc/group", NULL, ACCESS_READ);
+                r = add_file(p, "/etc/passwd", passwd);
+        return r < 0 ? r : add_file(p, "/etc/group", group);
 }
 
 /* ---- from items to steps ---- */
@@ -564,25 +559,33 @@ static int fill_command(Planner *p, char *const *argv) {
         return r < 0 ? r : plan->executable && plan->working_directory ? 0 : -ENOMEM;
 }
 
-int plan_new(const Policy *policy, char *const *argv, bool brokered, Plan **ret) {
+static int add_network(Planner *p) {
+        const Network *n = p->plan->network;
+        int r = n->resolver_file ? add_file(p, n->resolver_file_path, n->resolver_file) : 0;
+
+        for (char **s = n->paths; s && *s && r >= 0; s++) {
+                _cleanup_(resolved_path_done) ResolvedPath to = {};
+                r = path_resolve(*s, &to);
+                if (r >= 0 && to.error == 0 && (path_beneath(*s, "/sys") || !policy_rights_at(p->policy, to.real)))
+                        r = add_grant(p, &to, RIGHT_READ);
+        }
+        return r;
+}
+
+int plan_new(const Policy *policy, char *const *argv, const Network *network, Plan **ret) {
         _cleanup_(plan_freep) Plan *plan = calloc(1, sizeof(Plan));
         _cleanup_(planner_done) Planner p = {.policy = policy, .plan = plan};
+        static int (*const add[])(Planner *p) = {add_policy, add_device_tree, add_home, add_accounts, add_network};
 
         if (!plan)
                 return -ENOMEM;
-        plan->network = brokered ? NETWORK_BROKER : NETWORK_ISOLATED;
+        plan->network = network;
         plan_set_limits(plan, &policy->limits);
         int r = fill_command(&p, argv);
         if (r >= 0)
                 r = add_access(&p, "/", NULL, ACCESS_LIST);
-        if (r >= 0)
-                r = add_policy(&p);
-        if (r >= 0)
-                r = add_device_tree(&p);
-        if (r >= 0)
-                r = add_home(&p);
-        if (r >= 0)
-                r = add_accounts(&p);
+        for (size_t i = 0; i < ELEMENTSOF(add) && r >= 0; i++)
+                r = add[i](&p);
         if (r >= 0)
                 r = add_item(&p, &(Item){.type = ITEM_DIRECTORY, .path = plan->working_directory});
         if (r >= 0)

@@ -6,9 +6,9 @@
 #include "bailey/plan.h"
 #include "bailey/policy.h"
 
-/* argv[0] is the program as the caller wrote it. 0 with *ret set; -ELOOP when the home became a link since the policy was
+/* argv[0] is the program as the caller wrote it. network is borrowed by the plan. 0 with *ret set; -ELOOP when the home became a link since the policy was
  * resolved; -ENOMEM. */
-int plan_new(const Policy *p, char *const *argv, bool brokered, Plan **ret);
+int plan_new(const Policy *p, char *const *argv, const Network *network, Plan **ret);
 
 /* Where the private home is mounted: the real path of what HOME names, else of the home itself. */
 int planner_home_inside(const Policy *p, char **ret);

@@ -72,13 +72,3 @@ void path_rights_to_string(PathRights rights, char ret[4]) {
         ret[2] = rights & RIGHT_EXECUTE ? 'x' : '-';
         ret[3] = 0;
 }
-
-bool policy_network_supported(const Policy *p, const char **ret_reason) {
-        if (p->egress_allow)
-                *ret_reason = "the policy allows egress, and this version confines only denied egress";
-        else if (p->n_bind_ports > 0)
-                *ret_reason = "the policy binds a port, and this version confines only denied egress without bound ports";
-        else
-                return true;
-        return false;
-}

@@ -80,6 +80,3 @@ const char *policy_variable(const Policy *p, const char *name); /* NULL: not set
 
 /* "rwx"-style text of three characters, "---" for none. */
 void path_rights_to_string(PathRights rights, char ret[4]);
-
-/* True when a run can give what the policy asks of the network; else *ret_reason is a sentence for people. */
-bool policy_network_supported(const Policy *p, const char **ret_reason);

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bailey/account.h"
@@ -11,12 +12,16 @@
 #include "bailey/explain.h"
 #include "bailey/git-watch.h"
 #include "bailey/home.h"
+#include "bailey/landlock.h"
 #include "bailey/layers.h"
+#include "bailey/namespaces.h"
+#include "bailey/pasta.h"
 #include "bailey/planner.h"
 #include "bailey/run.h"
 #include "bailey/show.h"
 #include "bailey/target.h"
 #include "basic/fd.h"
+#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/path.h"
 #include "basic/text.h"
@@ -68,7 +73,7 @@ int run_resolve(const Options *o, char *const *argv, const Account *account, Pol
                         .only_config = o->only_config,
                         .shell = o->verb == VERB_SHELL,
                         .home = o->home,
-                        .brokered = o->broker_socket,
+                        .brokered = o->broker_socket || o->proxy_port,
                         .extra_environment = extra,
                 }, &findings, ret);
         environment_free(extra);
@@ -78,22 +83,54 @@ int run_resolve(const Options *o, char *const *argv, const Account *account, Pol
         return r < 0 || findings_failed(&findings) ? EXIT_NOT_RUN : 0;
 }
 
+/* How this run is connected. Without `proxy` what --proxy-net asks for is left out. */
+static int settle_network(const Options *o, const Policy *policy, bool proxy, Network *ret) {
+        int r = network_choose(policy, &(NetworkRequest){
+                .brokered = o->broker_socket,
+                .proxy = proxy && o->proxy_net,
+                .proxy_address = {o->proxy_address},
+                .proxy_port = o->proxy_port,
+                .landlock_abi = policy->n_bind_ports > 0 ? landlock_abi() : 0, /* else nothing depends on it here */
+        }, ret);
+        return r < 0 ? log_error_errno(r, "Failed to settle the network: %m") : 0;
+}
+
+/* Tries, as nothing else tells for sure. */
+static bool namespaces_available(void) {
+        int pidfd = -EBADF;
+        pid_t pid = namespaces_clone(true, -EBADF, &pidfd);
+
+        if (pid == 0)
+                _exit(EXIT_SUCCESS);
+        if (pid < 0)
+                return false;
+        safe_close(pidfd);
+        (void) waitpid(pid, NULL, 0);
+        return true;
+}
+
 int show_verb(const Options *o) {
         _cleanup_(account_done) Account account = {};
         _cleanup_(policy_freep) Policy *policy = NULL;
         _cleanup_(plan_freep) Plan *plan = NULL;
+        _cleanup_(network_done) Network network = {};
 
         if (account_settle(o->user, &account) < 0)
                 return EXIT_NOT_RUN;
         int r = run_resolve(o, o->argv, &account, &policy);
         if (r != 0)
                 return r;
+        bool namespaces = namespaces_available();
+        if (settle_network(o, policy, namespaces && pasta_find(), &network) < 0)
+                return EXIT_NOT_RUN;
+        ShownNetwork shown = {.network = &network, .landlock_abi = landlock_abi(), .namespaces = namespaces, .pasta = pasta_find(),
+                              .proxy_asked = o->proxy_net || o->proxy_port};
         if (o->plan) {
-                r = plan_new(policy, o->argv, false, &plan);
+                r = plan_new(policy, o->argv, &network, &plan);
                 if (r >= 0)
                         r = plan_print(plan, stdout);
         } else
-                r = o->json ? show_policy_json(policy, stdout) : show_policy(policy, stdout);
+                r = o->json ? show_policy_json(policy, &shown, stdout) : show_policy(policy, &shown, stdout);
         if (r >= 0 && fflush(stdout) != 0)
                 r = negative_errno();
         if (r < 0)
@@ -101,48 +138,76 @@ int show_verb(const Options *o) {
         return r < 0 ? EXIT_NOT_RUN : 0;
 }
 
-/* What this version cannot do is refused or told, never passed over. */
-static int check_supported(const Policy *policy) {
-        const char *reason;
+/* The words of the documentation, in two lines. */
+static void warn_ports(const Network *network) {
+        static const char text[] = "bailey: warning: outbound access is restricted by TCP port only;\n"
+                                   "UDP, QUIC, and DNS are not restricted\n";
 
-        if (!policy_network_supported(policy, &reason)) {
-                /* Only a file or a profile can ask for it: the floor denies. */
-                char **last = policy->files;
-                while (last && last[0] && last[1])
-                        last++;
-                log_error("%s: [network]: refused: %s; nothing was run", policy->egress_layer > FLOOR_LAYER ?
-                          policy->layer_names[policy->egress_layer] : last && *last ? *last : "the policy", reason);
+        if (network_has_ports(network))
+                (void) write_all(STDERR_FILENO, text, sizeof(text) - 1);
+}
+
+/* --proxy-net cannot be had: the policy's own mode is what remains. *gaps is what that costs. */
+static int leave_proxy(const Options *o, const Policy *policy, Network *network, GapSet *gaps) {
+        network_done(network);
+        if (settle_network(o, policy, false, network) < 0)
+                return -EIO;
+        if (network->mode == NETWORK_ISOLATED) {
+                log_warning("--proxy-net cannot be had here; nothing is let out anyway, so the run has a loopback interface alone");
+                return 0;
+        }
+        *gaps |= (GapSet) 1 << GAP_PROXY_NET;
+        if (o->strict && !(o->accepted_gaps & ((GapSet) 1 << GAP_PROXY_NET))) {
+                log_error("Refused by --strict: %s (accept it with --accept-gap %s); nothing was run", gap_describe(GAP_PROXY_NET),
+                          gap_to_string(GAP_PROXY_NET));
                 return -EOPNOTSUPP;
         }
+        log_warning("--proxy-net cannot be had here: the host's address stays visible");
         return 0;
+}
+
+/* The network is settled; what it asks for is tried. ENTER_NO_PROXY: see enter.h. */
+static int enter_network(char *const *argv, const Policy *policy, const Network *network, const RunOptions *options,
+                         RunResult *ret) {
+        _cleanup_(plan_freep) Plan *plan = NULL;
+
+        int r = plan_new(policy, argv, network, &plan);
+        if (r < 0)
+                return log_error_errno(r, "Failed to plan the sandbox: %m%s",
+                                       r == -ELOOP ? "; the home became a symbolic link meanwhile, remove it" : "");
+        if (home_make_mount_points(policy, plan) < 0)
+                return -EIO;
+        if (!streq(plan->working_directory, policy->working_directory))
+                log_warning("%s cannot be the working directory inside; it is / there", policy->working_directory);
+        if (!options->observer || !options->observer->unconfined)
+                warn_ports(network);
+        return enter_run(plan, options, ret);
 }
 
 static int run_planned(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
                        RunResult *ret) {
         _cleanup_(git_watch_freep) GitWatch *watch = NULL;
-        _cleanup_(plan_freep) Plan *plan = NULL;
+        _cleanup_(network_done) Network network = {};
         _cleanup_strv_free_ char **appeared = NULL;
         RunResult result = {};
+        GapSet gaps = 0;
 
-        if (check_supported(policy) < 0 || home_make(policy) < 0 || home_make_configuration(policy) < 0)
+        if (home_make(policy) < 0 || home_make_configuration(policy) < 0)
                 return EXIT_NOT_RUN;
-        int r = plan_new(policy, argv, broker >= 0, &plan);
-        if (r < 0) {
-                log_error_errno(r, "Failed to plan the sandbox: %m%s",
-                                r == -ELOOP ? "; the home became a symbolic link meanwhile, remove it" : "");
+        int r = settle_network(o, policy, true, &network);
+        if (r < 0)
                 return EXIT_NOT_RUN;
+        if (network.mode == NETWORK_PROXY && !pasta_find()) {
+                log_warning("pasta is not in " PASTA_PLACES "; install the package passt");
+                if (leave_proxy(o, policy, &network, &gaps) < 0)
+                        return EXIT_NOT_RUN;
         }
-        if (home_make_mount_points(policy, plan) < 0)
-                return EXIT_NOT_RUN;
-        if (!streq(plan->working_directory, policy->working_directory))
-                log_warning("%s cannot be the working directory inside; it is / there", policy->working_directory);
-
         r = git_watch_begin(policy, &watch);
         if (r < 0) {
                 log_error_errno(r, "Failed to look at the repositories that the command may change: %m");
                 return EXIT_NOT_RUN;
         }
-        r = enter_run(plan, &(RunOptions){
+        const RunOptions options = {
                 .strict = o->strict,
                 .accepted_gaps = o->accepted_gaps,
                 .broker_socket = broker,
@@ -154,8 +219,16 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
                 .rows = terminal ? terminal->rows : o->rows,
                 .columns = terminal ? terminal->columns : o->columns,
                 .error_output = o->stderr_fd,
+                .gaps = gaps,
                 .observer = observer,
-        }, &result);
+        };
+        r = enter_network(argv, policy, &network, &options, &result);
+        if (r == ENTER_NO_PROXY) {
+                RunOptions again = options;
+                r = leave_proxy(o, policy, &network, &again.gaps);
+                if (r >= 0)
+                        r = enter_network(argv, policy, &network, &again, &result);
+        }
         if (terminal)
                 terminal_end(terminal); /* what is printed from here on comes after the command's last word, in the caller's terminal */
         if (r < 0)
@@ -166,9 +239,9 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
         if (git_watch_end(watch, &appeared) < 0)
                 log_warning("Failed to look at the repositories that the command could change");
         if (o->json)
-                closing_print_json(&result, broker >= 0, appeared);
+                closing_print_json(&result, &network, appeared);
         else
-                closing_print(&result, broker >= 0, o->quiet, appeared);
+                closing_print(&result, &network, o->quiet, appeared);
         return result.status;
 }
 

@@ -83,9 +83,46 @@ static int print_rules(const Policy *p, const PolicyRule *const *rules, bool dev
         return r;
 }
 
-static int print_network(const Policy *p, FILE *f) {
-        const char *reason;
+/* Why a run cannot have what is asked for; NULL: it can. */
+static const char *network_refusal(const ShownNetwork *s) {
+        if (s->network->mode != NETWORK_EGRESS_PROXY)
+                return NULL;
+        return !s->namespaces ? "--egress-proxy needs user namespaces, which there are none of here" :
+               !s->pasta      ? "--egress-proxy needs pasta, which is not here: install the package passt" : NULL;
+}
 
+/* What the mode means on this host. */
+static const char *network_meaning(const ShownNetwork *s) {
+        const Network *n = s->network;
+        bool ports = s->landlock_abi >= LANDLOCK_ABI_PORTS;
+
+        switch (n->mode) {
+        case NETWORK_LANDLOCK:
+                return !ports          ? "TCP ports are not enforced: Landlock is older than ABI 4" :
+                       n->connect_any ? "TCP to any port, listening on bind_ports; UDP, QUIC, and DNS are not restricted" :
+                                        "TCP ports; UDP, QUIC, and DNS are not restricted";
+        case NETWORK_PROXY:
+                return n->denied ? "own namespace with a private address, and nothing leaves it" :
+                       !ports    ? "own namespace, connected by pasta; TCP ports are not enforced: Landlock is older than ABI 4" :
+                                   "own namespace, connected by pasta; TCP ports; UDP, QUIC, and DNS are not restricted";
+        case NETWORK_EGRESS_PROXY:
+                return "own namespace, connected by pasta; TCP to the broker and nothing else";
+        case NETWORK_BROKER:
+                return "own namespace, a broker is the only way out";
+        case NETWORK_ISOLATED:
+        case _NETWORK_MODE_MAX:
+        case _NETWORK_MODE_INVALID:
+                break;
+        }
+        return s->namespaces ? "own namespace, loopback only, no route off the host" :
+                               "no user namespaces here: internet sockets are refused";
+}
+
+static const char *network_name(NetworkMode m) {
+        return m == NETWORK_LANDLOCK ? "landlock only" : network_mode_to_string(m);
+}
+
+static int print_network(const Policy *p, const ShownNetwork *network, FILE *f) {
         if (!p->egress_allow)
                 fputs("network:\n  egress: DenyAll", f);
         else if (!p->egress_hosts)
@@ -101,10 +138,11 @@ static int print_network(const Policy *p, FILE *f) {
         for (size_t i = 0; i < p->n_bind_ports; i++)
                 fprintf(f, "%s%u", i ? ", " : "", p->bind_ports[i]);
         fputs("]\n", f);
-        if (policy_network_supported(p, &reason))
-                fputs("  mode: isolated (own namespace, loopback only, no route off the host)\n", f);
-        else
-                fprintf(f, "  mode: refused (%s)\n", reason);
+        const char *refusal = network_refusal(network);
+        fprintf(f, "  mode: %s (%s)\n", refusal ? "refused" : network_name(network->network->mode), refusal ?: network_meaning(network));
+        if (network->proxy_asked && !network_has_pasta(network->network))
+                fprintf(f, "  proxy-net: not here (%s)%s\n", network->namespaces ? "pasta is missing" : "no user namespaces",
+                        network->network->mode == NETWORK_ISOLATED && network->namespaces ? "" : ": the host's address stays visible");
         return r;
 }
 
@@ -119,7 +157,7 @@ static bool real_home_granted(const Policy *p) {
         return granted;
 }
 
-int show_policy(const Policy *p, FILE *f) {
+int show_policy(const Policy *p, const ShownNetwork *network, FILE *f) {
         _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
         int r = rules ? 0 : -ENOMEM;
 
@@ -131,7 +169,7 @@ int show_policy(const Policy *p, FILE *f) {
         if (r >= 0)
                 r = print_rules(p, rules, false, f);
         if (r >= 0)
-                r = print_network(p, f);
+                r = print_network(p, network, f);
         fputs("devices:\n", f);
         if (r >= 0)
                 r = print_rules(p, rules, true, f);
@@ -209,9 +247,8 @@ static void add_rules(JsonWriter *w, const char *name, const Policy *p, const Po
         json_close_array(w);
 }
 
-static void add_network(JsonWriter *w, const Policy *p) {
-        const char *reason = NULL;
-        bool supported = policy_network_supported(p, &reason);
+static void add_network(JsonWriter *w, const Policy *p, const ShownNetwork *network) {
+        const char *refusal = network_refusal(network);
 
         json_open_object(w, "network");
         json_add_string(w, "egress", p->egress_allow ? "allow" : "deny");
@@ -221,12 +258,13 @@ static void add_network(JsonWriter *w, const Policy *p) {
         for (size_t i = 0; i < p->n_bind_ports; i++)
                 json_add_u64(w, NULL, p->bind_ports[i]);
         json_close_array(w);
-        json_add_string(w, "mode", supported ? "isolated" : "refused");
-        json_add_string(w, "refused_because", supported ? NULL : reason);
+        json_add_string(w, "mode", refusal ? "refused" : network_mode_to_string(network->network->mode));
+        json_add_string(w, "meaning", refusal ? NULL : network_meaning(network));
+        json_add_string(w, "refused_because", refusal);
         json_close_object(w);
 }
 
-int show_policy_json(const Policy *p, FILE *f) {
+int show_policy_json(const Policy *p, const ShownNetwork *network, FILE *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
         _cleanup_free_ char *text = NULL;
@@ -240,7 +278,7 @@ int show_policy_json(const Policy *p, FILE *f) {
         json_add_strings(&w, "skipped", p->skipped);
         json_add_strings(&w, "layers", p->layer_names);
         add_rules(&w, "filesystem", p, rules, false);
-        add_network(&w, p);
+        add_network(&w, p, network);
         add_rules(&w, "devices", p, rules, true);
         add_limits(&w, p);
         json_add_string(&w, "home", p->home);

@@ -3,7 +3,14 @@
 
 /* Prints a resolved policy for people, in a form that is documented (bailey(1)) and stays, and for programs. */
 
-#include "bailey/policy.h"
+#include "bailey/network.h"
 
-int show_policy(const Policy *p, FILE *f);
-int show_policy_json(const Policy *p, FILE *f); /* one line */
+/* What of the network is asked for, and what the host has of it. */
+typedef struct ShownNetwork {
+        const Network *network;
+        int landlock_abi;
+        bool namespaces, pasta, proxy_asked;
+} ShownNetwork;
+
+int show_policy(const Policy *p, const ShownNetwork *network, FILE *f);
+int show_policy_json(const Policy *p, const ShownNetwork *network, FILE *f); /* one line */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "bailey/control.h"
+#include "bailey/pasta.h"
 #include "bailey/report.h"
 #include "bailey/supervise.h"
 #include "basic/fd.h"
@@ -146,6 +147,7 @@ static int handle_control(Supervisor *s, Failure *f) {
                 r = f->error > 0 ? -f->error : -EIO;
                 break;
         case CONTROL_GO:
+        case CONTROL_NETWORK:
         default:
                 r = failure_set(f, STAGE_PROCESS, EBADMSG, "its message");
         }
@@ -154,15 +156,30 @@ static int handle_control(Supervisor *s, Failure *f) {
         return r;
 }
 
-static void handle_signals(const Supervisor *s) {
+/* The namespace has no other way out, so this closes it. */
+static void network_gone(Supervisor *s) {
+        log_warning("pasta ended: this run has no network any more");
+        s->result->network_ended = true;
+}
+
+static void handle_signals(Supervisor *s) {
         struct signalfd_siginfo info;
 
         while (read(s->signals, &info, sizeof(info)) == sizeof(info)) {
                 /* What the terminal sends goes to the payload as well, being in the same process group. */
+                if (info.ssi_signo == SIGCHLD && pasta_ended(&s->pasta))
+                        network_gone(s);
                 if (info.ssi_signo == SIGCHLD || info.ssi_code == SI_KERNEL)
                         continue;
                 (void) kill(s->child, (int) info.ssi_signo);
         }
+}
+
+void supervisor_abandon(Supervisor *s) {
+        (void) kill(s->child, SIGKILL);
+        while (waitpid(s->child, NULL, 0) < 0 && errno == EINTR)
+                ;
+        s->child = -ESRCH;
 }
 
 int supervise(Supervisor *s, Failure *f) {
@@ -189,8 +206,8 @@ int supervise(Supervisor *s, Failure *f) {
         }
         if (s->child > 0) {
                 if (r < 0)
-                        (void) kill(s->child, SIGKILL);
-                while (waitpid(s->child, NULL, 0) < 0 && errno == EINTR)
+                        supervisor_abandon(s);
+                while (s->child > 0 && waitpid(s->child, NULL, 0) < 0 && errno == EINTR)
                         ;
         }
         return r < 0 ? r : 0;

@@ -13,6 +13,7 @@ typedef struct Supervisor {
         int control;
         int signals;      /* signalfd of all that is blocked */
         const bool *started; /* see InitContext */
+        pid_t pasta;      /* its keeper, 0: none */
         bool interactive; /* the payload is in the caller's terminal: stop when it stops */
         const RunOptions *options;
         const Plan *plan;
@@ -28,6 +29,9 @@ typedef struct SignalState {
 
 int signals_take(SignalState *state, int *ret_fd);
 void signals_give_back(const SignalState *state, int fd);
+
+/* Ends a child that was not yet supervised. */
+void supervisor_abandon(Supervisor *s);
 
 /* Runs until the child is gone and reaped. 0 with the result filled when the payload ran or execve() failed, or the child was
  * killed after it had begun; else negative with *f saying why. */

@@ -85,13 +85,13 @@ void trial_inside(void (*inner)(const Mechanism *m, int limits, Outcome *ret), c
                 outcome_fails(ret, errno, "pipe");
                 return;
         }
-        pid_t pid = namespaces_clone(-EBADF, &pidfd);
+        pid_t pid = namespaces_clone(true, -EBADF, &pidfd);
         if (pid == 0) {
                 Failure f = {};
                 int limits = -EBADF;
 
                 *ret = (Outcome){.tried = true, .failure.stage = _STAGE_INVALID};
-                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || namespaces_set_up(uid, gid, &limits, &f) < 0)
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || namespaces_set_up(uid, gid, true, &limits, &f) < 0)
                         outcome_fails_at(ret, &f);
                 else
                         inner(m, limits, ret);

@@ -68,13 +68,13 @@ static int copy_rules(SessionProvider *p, const ConfigProvider *from) {
         return r;
 }
 
-static int add_provider(Credentials *c, const ConfigProvider *from, Fault *f) {
+static int add_provider(Credentials *c, const ConfigProvider *from, bool broker, Fault *f) {
         _cleanup_free_ char *what = NULL;
         SessionProvider *p = &c->providers[c->n_providers];
 
         if (asprintf(&what, "agent.providers.%s.credential", from->id) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        *p = (SessionProvider){.kind = from->kind, .placement = from->placement, .brokered = config_provider_brokered(from)};
+        *p = (SessionProvider){.kind = from->kind, .placement = from->placement, .brokered = broker && config_provider_brokered(from)};
         int r = resolve(&from->credential, what, &p->key, f);
         if (r == -ENOENT)
                 return 0; /* one without a key needs no broker's care: it is a host as any other */
@@ -94,9 +94,9 @@ static int add_provider(Credentials *c, const ConfigProvider *from, Fault *f) {
         return r < 0 ? fault_set(f, ERROR_SETUP, "a stand-in cannot be minted: %s", strerror(-r)) : 0;
 }
 
-int credentials_new(const Config *config, bool brokered, Credentials **ret, Fault *f) {
+int credentials_new(const Config *config, SessionNetwork network, Credentials **ret, Fault *f) {
         _cleanup_(credentials_freep) Credentials *c = calloc(1, sizeof(Credentials));
-        size_t n = brokered ? config->agent.n_providers : 0;
+        size_t n = network != SESSION_NETWORK_NONE ? config->agent.n_providers : 0;
 
         if (!c || !(c->providers = calloc(MAX(n, (size_t) 1), sizeof(SessionProvider))))
                 return fault_set(f, ERROR_SETUP, "out of memory");
@@ -106,11 +106,11 @@ int credentials_new(const Config *config, bool brokered, Credentials **ret, Faul
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "a credential cannot be minted: %s", strerror(-r));
         for (size_t i = 0; i < n; i++) {
-                r = add_provider(c, &config->agent.providers[i], f);
+                r = add_provider(c, &config->agent.providers[i], network == SESSION_NETWORK_BROKER, f);
                 if (r < 0)
                         return r;
         }
-        if (brokered && !config->github.app.given) {
+        if (network != SESSION_NETWORK_NONE && !config->github.app.given) {
                 r = resolve(&config->github.token, "github.token", &c->github_token, f);
                 if (r < 0 && r != -ENOENT)
                         return r;

@@ -20,6 +20,12 @@ typedef struct SessionProvider {
         Secret *stand_in; /* brokered only */
 } SessionProvider;
 
+typedef enum SessionNetwork {
+        SESSION_NETWORK_NONE,
+        SESSION_NETWORK_BROKER, /* the one way out */
+        SESSION_NETWORK_OPEN,   /* any host on the allowed ports, no broker */
+} SessionNetwork;
+
 typedef struct Credentials {
         Secret *token;      /* 64 hex digits */
         Secret *credential; /* errand-session-… */
@@ -28,9 +34,9 @@ typedef struct Credentials {
         Secret *github_token; /* NULL: none */
 } Credentials;
 
-/* Mints and resolves. A sentence without a secret in *f when a key cannot be read. Without a broker only the token of nothing is left: no provider
- * could be reached. */
-int credentials_new(const Config *c, bool brokered, Credentials **ret, Fault *f);
+/* Mints and resolves. A sentence without a secret in *f when a key cannot be read. Without a network there are no providers, which could not
+ * be reached; with an open one no stand-ins, which nobody would exchange: the session holds the keys. */
+int credentials_new(const Config *c, SessionNetwork network, Credentials **ret, Fault *f);
 Credentials *credentials_free(Credentials *c);
 DEFINE_CLEANUP(Credentials *, credentials_free);
 

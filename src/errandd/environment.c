@@ -183,7 +183,7 @@ int environment_build(const EnvironmentInput *in, char ***ret) {
                 r = put_path(&list, in->config->sandbox.path_extra, in->port > 0 ? in->connect : NULL);
         if (r >= 0 && in->port > 0)
                 r = put_proxies(&list, in->credentials, in->port);
-        if (r >= 0 && in->port > 0)
+        if (r >= 0)
                 r = put_providers(&list, in);
         if (r < 0) {
                 environment_free(list);

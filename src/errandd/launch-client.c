@@ -255,6 +255,8 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
                 json_add_string(&w, "brokerSocket", launch->broker_socket);
                 json_add_string(&w, "listen", listen);
         }
+        if (launch->proxy_net)
+                json_add_bool(&w, "proxyNet", true);
         json_add_bool(&w, "strict", launch->strict);
         json_add_strings(&w, "acceptGaps", launch->accept_gaps);
         json_add_u64(&w, "graceMs", launch->grace / USEC_PER_MSEC);

@@ -41,6 +41,7 @@ typedef struct Launch {
         const char *broker_socket; /* NULL: no broker */
         uint16_t port;             /* with a broker */
         bool strict;
+        bool proxy_net;  /* a private network, where bailey's policy lets anything out */
         char *const *accept_gaps;
         usec_t grace;
         uint64_t file_max;         /* bytes */

@@ -6,6 +6,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/config-load.h"
+#include "errandd/open-network.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
 #include "errandd/state-lock.h"
@@ -261,6 +262,8 @@ static void on_probed(Message *m, const char *problem, void *userdata) {
         manager->probe_problem = mfree(manager->probe_problem);
         if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
                 problem = "the launcher's answer was not understood";
+        if (!problem && open_network_add_gaps(&manager->config->sandbox, &manager->probed_gaps) < 0)
+                problem = "out of memory";
         if (!problem && manager->mode->units) {
                 (void) json_get_bool(message_object(m), "scopes", &manager->scopes);
                 (void) json_get_strv(message_object(m), "controllers", &manager->controllers);
@@ -304,7 +307,7 @@ static int make_report(Manager *m) {
                 .gaps = m->probed_gaps,
                 .scopes = m->scopes,
                 .controllers = m->controllers,
-                .shared_account = !m->mode->changes_account && !m->mode->payload,
+                .shared_account = !m->mode->changes_account && !m->mode->payload && m->config->sandbox.egress.mode != EGRESS_OPEN,
                 .account = m->mode->changes_account || m->mode->payload ? m->account.name : NULL,
                 .one_account = m->mode->payload != NULL,
         }, &report);

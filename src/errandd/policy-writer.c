@@ -84,6 +84,20 @@ bool policy_floor_executes(const char *path) {
         return false;
 }
 
+/* A broker's listener is not egress: it lies inside. */
+static void put_egress(Writer *w, const PolicyInput *in) {
+        const ConfigSandbox *s = in->sandbox;
+
+        if (!in->open || s->n_ports == 0) {
+                fputs("egress = \"deny\"\n", w->file);
+                return;
+        }
+        fputs("egress_allow = [", w->file);
+        for (size_t i = 0; i < s->n_ports; i++)
+                fprintf(w->file, "%s\"%u\"", i > 0 ? ", " : "", s->ports[i]);
+        fputs("]\n", w->file);
+}
+
 static void put_policy(Writer *w, const PolicyInput *in) {
         const ConfigSandbox *s = in->sandbox;
 
@@ -95,8 +109,9 @@ static void put_policy(Writer *w, const PolicyInput *in) {
                  in->connect && !policy_floor_executes(in->connect) ? in->connect : NULL, s->policy_extra.execute);
         if (access(ssh_snippets, F_OK) >= 0 && !is_granted(s, ssh_snippets))
                 fprintf(w->file, "deny = [\"%s\"]\n", ssh_snippets);
-        /* The broker's listener is not egress: it lies inside. */
-        fputs("\n[network]\nreset = true\negress = \"deny\"\n\n[env]\npass = []\n\n[resources]\n", w->file);
+        fputs("\n[network]\nreset = true\n", w->file);
+        put_egress(w, in);
+        fputs("\n[env]\npass = []\n\n[resources]\n", w->file);
         fprintf(w->file, "tmp_size = \"%llu\"\nshm_size = \"%llu\"\n", (unsigned long long) s->tmp_size, (unsigned long long) s->shm_size);
 }
 

@@ -10,6 +10,7 @@ typedef struct PolicyInput {
         const char *session;
         const char *project;     /* real path; NULL: none */
         const char *connect;     /* errand-connect, wherever it is; NULL: not found */
+        bool open;               /* egress to sandbox.egressPorts, by any host */
         const ConfigSandbox *sandbox;
 } PolicyInput;
 

@@ -15,12 +15,15 @@ static const struct {
         {"landlock-truncate", "truncating files is not restricted by Landlock: this kernel's is older than ABI 3"},
         {"landlock-ioctl", "ioctls on devices are not restricted by Landlock: this kernel's is older than ABI 5"},
         {"landlock-scope", "abstract sockets and signals are held by the namespaces alone: this kernel's Landlock is older than ABI 6"},
+        {"landlock-network", "TCP ports are not restricted: this kernel's Landlock is older than ABI 4"},
         {"seccomp", "system calls are not filtered: this kernel has no seccomp filters"},
         {"sysfs", "there is no /sys in a session: this host allows no fresh one to be mounted"},
         {"nested-deny", "a path denied inside a granted directory is not protected"},
         {"read-only", "a read-only path inside a writable directory is not protected"},
         {"private-tmp", "/tmp and /dev/shm are not private to a session"},
         {"private-home", "a session's private home is not at the real home's path"},
+        {"proxy-net", "a session has no private network: the host's address stays visible"},
+        {"loopback-rule", "no packet filter rule can be installed: that the host's loopback is out of reach is left to pasta alone"},
         {"resources", "limits of memory, processes and CPU in a policy are not applied"},
 };
 
@@ -118,7 +121,16 @@ static int add_list(char ***lines, const char *words, char *const *list, bool na
         return text ? add(lines, "%s: %s", words, text) : -ENOMEM;
 }
 
-static int add_network(char ***lines, const ConfigSandbox *s) {
+static int add_open_network(char ***lines, const char *ports, bool hidden) {
+        int r = ports ? add(lines, "sessions reach any host on TCP port %s, the host's own network included, with no broker between; UDP, QUIC and DNS are not "
+                            "restricted", ports) : add(lines, "sessions reach nothing: sandbox.egressPorts is empty");
+        if (r >= 0 && ports)
+                r = hidden ? add(lines, "sessions see a synthetic address in place of the host's, by pasta")
+                           : add(lines, "sessions share the host's network and can read its address, MAC and ARP neighbours");
+        return r < 0 ? r : add(lines, "sandbox.egress.allow does nothing, as sandbox.egress.mode is \"open\"");
+}
+
+static int add_network(char ***lines, const ConfigSandbox *s, char *const *gaps) {
         char ports[256] = "";
         size_t at = 0;
 
@@ -126,6 +138,8 @@ static int add_network(char ***lines, const ConfigSandbox *s) {
                 return add(lines, "sessions have no network");
         for (size_t i = 0; i < s->n_ports && at < sizeof(ports) - 8; i++)
                 at += (size_t) snprintf(ports + at, sizeof(ports) - at, "%s%u", i > 0 ? ", " : "", s->ports[i]);
+        if (s->egress.mode == EGRESS_OPEN)
+                return add_open_network(lines, s->n_ports > 0 ? ports : NULL, s->hide_host_address && !strv_contains(gaps, "proxy-net"));
         if (strv_contains(s->egress.allow, "*"))
                 return add(lines, "sessions reach every public host on port %s, through brokers of their own", s->n_ports > 0 ? ports : "none");
         return add(lines, "sessions reach %zu named hosts and those granted, on port %s, through brokers of their own",
@@ -180,12 +194,12 @@ static int add_missing_limits(const ReportInput *in, Report *r) {
 }
 
 /* Nothing stands between a session and these. */
-static int add_real_keys(char ***lines, const ConfigAgent *agent) {
+static int add_real_keys(char ***lines, const ConfigAgent *agent, bool everything) {
         _cleanup_strv_free_ char **ids = NULL;
 
         for (size_t i = 0; i < agent->n_providers; i++) {
                 const ConfigProvider *p = &agent->providers[i];
-                if (!config_provider_brokered(p) && p->credential.kind != SECRET_SOURCE_NONE && strv_extend(&ids, p->id) < 0)
+                if ((everything || !config_provider_brokered(p)) && p->credential.kind != SECRET_SOURCE_NONE && strv_extend(&ids, p->id) < 0)
                         return -ENOMEM;
         }
         return add_list(lines, "sessions HOLD the real keys of providers that are not brokered", ids, false);
@@ -205,9 +219,9 @@ static int add_statements(const ReportInput *in, Report *r) {
         if (q >= 0 && in->scopes)
                 q = add_limits(in, r);
         if (q >= 0)
-                q = add_network(&r->lines, s);
+                q = add_network(&r->lines, s, in->gaps);
         if (q >= 0 && s->network != NETWORK_NONE)
-                q = add_real_keys(&r->lines, &in->config->agent);
+                q = add_real_keys(&r->lines, &in->config->agent, s->egress.mode == EGRESS_OPEN);
         if (q >= 0)
                 q = add_list(&r->lines, "sessions may read beyond their projects", s->policy_extra.read, false);
         if (q >= 0)

@@ -49,12 +49,14 @@ static int make_directories(Session *s, const Identity *payload, Parts *p, Fault
 }
 
 /* Written anew under another name and put in its place: a session that ran before may hold the old one. */
-static int write_policy(Session *s, Parts *p, Fault *f) {
+static int write_policy(const Run *run, Parts *p, Fault *f) {
+        const Session *s = run->session;
         _cleanup_free_ char *project = NULL, *text = NULL, *problem = NULL;
 
         int r = path_of_fd(s->project, &project);
         if (r >= 0)
-                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .connect = p->connect, .sandbox = &s->manager->config->sandbox}, &text, &problem);
+                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .connect = p->connect,
+                                   .open = run->network == SESSION_NETWORK_OPEN, .sandbox = &s->manager->config->sandbox}, &text, &problem);
         if (r == -EBADMSG)
                 return fault_set(f, ERROR_SETUP, "session %s: %s", s->record->id, problem);
         if (r >= 0)
@@ -281,9 +283,23 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
                 run_read_events(run);
 }
 
-/* Every gap that the report names is accepted; one that turns up later is not. */
-static char *const *accepted_gaps(const Session *s) {
-        return s->manager->config->sandbox.require_full_enforcement ? NULL : s->manager->probed_gaps;
+static bool hides_address(const Run *run) {
+        return run->network == SESSION_NETWORK_OPEN && run->session->manager->config->sandbox.hide_host_address;
+}
+
+/* Every gap that the report names is accepted; one that turns up later is not, but for a private network that cannot be had, which does not keep
+ * a session from starting. */
+static int accept_gaps(const Run *run, char ***ret) {
+        const Manager *m = run->session->manager;
+        static const char *const private[] = {"proxy-net", "loopback-rule"};
+
+        if (m->config->sandbox.require_full_enforcement)
+                return 0;
+        int r = strv_extend_list(ret, m->probed_gaps);
+        for (size_t i = 0; i < ELEMENTSOF(private) && hides_address(run) && r >= 0; i++)
+                if (!strv_contains(*ret, private[i]))
+                        r = strv_extend(ret, private[i]);
+        return r;
 }
 
 /* Where scopes cannot be made, the report says so, and a configuration that wants everything has refused. */
@@ -302,9 +318,12 @@ static bool plan_scope(const Session *s, char unit[static 64], LaunchScope *ret)
 
 static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *f) {
         Session *s = run->session;
+        _cleanup_strv_free_ char **gaps = NULL;
         LaunchScope scope;
         char unit[64];
 
+        if (accept_gaps(run, &gaps) < 0)
+                return fault_set(f, ERROR_SETUP, "out of memory");
         bool scoped = plan_scope(s, unit, &scope);
         return launch_client_launch(launcher, &(Launch){
                 .session = s->record->id,
@@ -316,7 +335,8 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
                 .broker_socket = run->port > 0 ? p->broker_socket : NULL,
                 .port = run->port,
                 .strict = true,
-                .accept_gaps = accepted_gaps(s),
+                .accept_gaps = gaps,
+                .proxy_net = hides_address(run),
                 .grace = s->manager->config->sandbox.grace_period,
                 .file_max = s->manager->config->sandbox.file_max,
                 .shim_socket = p->shim_socket,
@@ -352,7 +372,7 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 log_warning_errno(r, "errand-connect is not there, so ssh finds no way out of session %s: %m", s->record->id);
         r = make_directories(s, payload, &p, f);
         if (r >= 0)
-                r = write_policy(s, &p, f);
+                r = write_policy(run, &p, f);
         if (r >= 0)
                 r = seal_secrets(run, &p, f);
         if (r >= 0)

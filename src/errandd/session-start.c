@@ -44,10 +44,11 @@ static int open_project(Session *s, Fault *f) {
         return 0;
 }
 
-static bool is_brokered(const Session *s) {
+static SessionNetwork network_of(const Session *s) {
         const ConfigSandbox *c = &s->manager->config->sandbox;
+        bool none = s->record->network ? streq(s->record->network, "none") : c->network == NETWORK_NONE;
 
-        return s->record->network ? !streq(s->record->network, "none") : c->network != NETWORK_NONE;
+        return none ? SESSION_NETWORK_NONE : c->egress.mode == EGRESS_OPEN ? SESSION_NETWORK_OPEN : SESSION_NETWORK_BROKER;
 }
 
 /* A configuration is read at every start, so a session would get whatever the errandd of the moment was given: one that was made under a
@@ -77,8 +78,6 @@ static int check_start(Session *s, Fault *f) {
                 return fault_set(f, ERROR_NOT_ENFORCEABLE, "no session can be confined here: %s", s->manager->probe_problem);
         if (c->sandbox.require_full_enforcement && s->manager->report.gaps)
                 return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true, and here %s", s->manager->report.gaps[0]);
-        if (is_brokered(s) && c->sandbox.egress.mode == EGRESS_OPEN)
-                return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.egress.mode \"open\" is not supported by this version; leave it out");
         return check_configuration(s, f);
 }
 
@@ -95,10 +94,10 @@ Run *run_new(Session *s) {
 static int mint(Run *run, Fault *f) {
         Session *s = run->session;
         const Config *c = s->manager->config;
-        bool brokered = is_brokered(s);
 
-        int r = credentials_new(c, brokered, &run->credentials, f);
-        if (r < 0 || !brokered)
+        run->network = network_of(s);
+        int r = credentials_new(c, run->network, &run->credentials, f);
+        if (r < 0 || run->network != SESSION_NETWORK_BROKER)
                 return r;
         r = strv_extend_list(&run->allow, s->record->allow_given ? s->record->allow : c->sandbox.egress.allow);
         if (r >= 0)

@@ -161,7 +161,8 @@ static int read_scope(JsonObject *o, LaunchPlan *p, char **ret_problem) {
 
 static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         static const char *const known[] = {"session", "backend", "command", "interactive", "rows", "columns", "home", "brokerSocket",
-                                            "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", "fileMax", "scope", NULL};
+                                            "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", "fileMax", "scope",
+                                            "proxyNet", NULL};
         uint64_t rows = 0, columns = 0, grace = 0;
         const char *unknown;
 
@@ -180,6 +181,10 @@ static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
                 r = read_path(o, "home", false, &p->home, ret_problem);
         if (r >= 0)
                 r = read_broker(o, p, ret_problem);
+        if (r >= 0 && json_object_has_member(o, "proxyNet"))
+                r = read_bool(o, "proxyNet", &p->proxy_net, ret_problem);
+        if (r >= 0 && p->proxy_net && p->broker_socket)
+                r = problem(ret_problem, "\"proxyNet\" and \"brokerSocket\" are two ways out");
         if (r >= 0)
                 r = read_bool(o, "strict", &p->strict, ret_problem);
         if (r >= 0 && p->accept_gaps && !p->strict)

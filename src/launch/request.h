@@ -30,6 +30,7 @@ typedef struct LaunchPlan {
         char *session;
         char **command;
         bool interactive, strict;
+        bool proxy_net;           /* only without a broker */
         uint16_t rows, columns;   /* 0: not given */
         char *home, *socket;      /* absolute paths */
         char *broker_socket, *listen; /* NULL: no broker */

@@ -61,6 +61,8 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
                 r = add_option(s, "--broker-socket", p->broker_socket);
         if (r >= 0)
                 r = add_option(s, "--listen", p->listen);
+        if (r >= 0 && p->proxy_net)
+                r = add(s, "--proxy-net");
         if (r >= 0 && p->interactive)
                 r = add(s, "--interactive");
         if (r >= 0 && p->rows > 0 && p->columns > 0) {

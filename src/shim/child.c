@@ -97,6 +97,8 @@ static int build_arguments(const ShimOptions *o, int report, int console, int er
         }
         if (r >= 0 && error >= 0)
                 r = add_fd(s, "--stderr-fd", error);
+        if (r >= 0 && o->proxy_net)
+                r = add(&s->argv, "--proxy-net");
         if (r >= 0 && o->broker_socket) {
                 r = add_two(s, "--broker-socket", o->broker_socket);
                 if (r >= 0)

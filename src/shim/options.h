@@ -27,6 +27,7 @@ typedef enum ShimFd {
 /* Strings are argv's own; fds are open, above 2 and closed on exec, -EBADF when not given. */
 typedef struct ShimOptions {
         const char *session, *socket, *home;
+        bool proxy_net;
         const char *broker_socket, *listen; /* both or none */
         const char *scope; /* the unit that is made around bailey before it runs; NULL: none */
         uint64_t errandd_uid;

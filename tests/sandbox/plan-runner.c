@@ -186,7 +186,7 @@ int main(int argc, char *argv[]) {
         }
         if (argc - i < 2)
                 bad("usage", "plan-runner [OPTION…] PLAN COMMAND [ARGUMENT…]");
-        plan.network = options.broker_socket >= 0 ? NETWORK_BROKER : NETWORK_ISOLATED;
+        plan.network = &(const Network){.mode = options.broker_socket >= 0 ? NETWORK_BROKER : NETWORK_ISOLATED, .denied = true};
         plan_read(&plan, argv[i]);
         plan.argv = argv + i + 1;
         if (!plan.executable)

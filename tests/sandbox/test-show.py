@@ -152,15 +152,40 @@ def bad_files(w):
     check(not os.path.exists(w.path("W/mark")), "the target ran")
 
 
-def network_refused(w):
+def network_modes(w):
     target = program(w)
-    for text in ('egress = "allow"', 'egress_allow = ["example.com:443"]', "bind_ports = [8080]"):
+    ports = "landlock only (TCP ports; UDP, QUIC, and DNS are not restricted)"
+    any_port = "landlock only (TCP to any port, listening on bind_ports; UDP, QUIC, and DNS are not restricted)"
+    table = [('egress = "deny"', "isolated (own namespace, loopback only, no route off the host)", "isolated"),
+             ('egress = "allow"', any_port, "landlock-only"), ('egress_allow = ["443"]', ports, "landlock-only"),
+             ("bind_ports = [8080]", ports, "landlock-only")]
+    for text, mode, word in table:
         f = w.policy(f"[network]\n{text}\n")
-        r = w.call("run", "--config", f, target)
-        check(r.status == NOT_RUN and "this version confines only denied egress" in r.err and r.out == "", r)
-        check(f"bailey: {f}: [network]: refused: " in r.err, r)
         r = w.call("show", "--config", f, target)
-        check(r.status == 0 and "  mode: refused (" in r.out, r)
+        check(r.status == 0 and f"  mode: {mode}\n" in r.out and r.err == "", r)
+        network = json.loads(w.call("show", "--config", f, "--json", target).out)["network"]
+        check(network["mode"] == word and network["meaning"] in mode and network["refused_because"] is None, network)
+    r = w.call("show", target, lacking="clone3:EPERM")
+    check("  mode: isolated (no user namespaces here: internet sockets are refused)\n" in r.out, r)
+    r = w.call("show", "--config", f, target, lacking="landlock_create_ruleset:ENOSYS")
+    check("  mode: isolated (" in r.out, r)  # a bound port alone: what is denied stays so
+    f = w.policy('[network]\negress_allow = ["443"]\n')
+    r = w.call("show", "--config", f, target, lacking="landlock_create_ruleset:ENOSYS")
+    check("  mode: landlock only (TCP ports are not enforced: Landlock is older than ABI 4)\n" in r.out, r)
+    r = w.call("show", "--egress-proxy", "169.254.169.1:8443", target, lacking="clone3:EPERM")
+    check("  mode: refused (--egress-proxy needs user namespaces" in r.out, r)
+    r = w.call("show", "--config", f, "--proxy-net", target, lacking="clone3:EPERM")
+    check("  mode: landlock only (" in r.out and "  proxy-net: not here (no user namespaces): the host's address stays visible\n" in r.out, r)
+
+
+def advisory(w):
+    target = program(w)
+    f = w.policy('[network]\negress_allow = ["443", "*:80", "example.com:22", "10.0.0.0/8:5432"]\n')
+    for verb in ("run", "show"):
+        r = w.call(verb, "--config", f, target)
+        told = [line for line in r.err.splitlines() if "advisory" in line]
+        check(told == [f'bailey: warning: egress_allow: the host in "{h}" is advisory: any host can be reached at that TCP port'
+                       for h in ("example.com:22", "10.0.0.0/8:5432")], r)
 
 
 BAD_COMMANDS = [
@@ -378,7 +403,8 @@ main([
     ("show --json is one object", show_json),
     ("Q025: show --plan is stable", show_plan),
     ("C100 C107 T022: a bad policy file is named with file, line and key; nothing runs", bad_files),
-    ("N003: allowed egress and bound ports are refused, never treated as denied", network_refused),
+    ("N001 N002 N003: the mode that a policy has on this host", network_modes),
+    ("N032: a host in egress_allow is advisory, and that is told", advisory),
     ("a bad command line is an error that says what is meant", bad_commands),
     ("--help and --version", help_and_version),
     ("the README's policy works", readme),

@@ -27,7 +27,7 @@ static void set_up(bool brokered) {
         credentials = credentials_free(credentials);
         if (config_parse("errand.json", text, strlen(text), CONFIG_EMBEDDED, &config, &problems) < 0)
                 test_fail(__FILE__, __LINE__, "%s", problems ? problems[0] : "?");
-        if (credentials_new(config, brokered, &credentials, &f) < 0)
+        if (credentials_new(config, brokered ? SESSION_NETWORK_BROKER : SESSION_NETWORK_NONE, &credentials, &f) < 0)
                 test_fail(__FILE__, __LINE__, "%s", f.text);
 }
 
@@ -122,6 +122,19 @@ static void test_without_network(void) {
         environment_free(list);
 }
 
+static void test_open(void) {
+        Fault f = {};
+        char **list;
+
+        set_up(false);
+        credentials = credentials_free(credentials);
+        CHECK_INT(credentials_new(config, SESSION_NETWORK_OPEN, &credentials, &f), 0);
+        CHECK_INT(environment_build(&(EnvironmentInput){.config = config, .credentials = credentials}, &list), 0);
+        CHECK(!value_of(list, "https_proxy") && !value_of(list, "ANTHROPIC_BASE_URL") && !value_of(list, "ERRAND_PROVIDER_ANTHROPIC_URL"));
+        CHECK(value_of(list, "ANTHROPIC_API_KEY") && !startswith(value_of(list, "ANTHROPIC_API_KEY"), "errand-session-"));
+        environment_free(list);
+}
+
 static void test_fresh(void) {
         _cleanup_free_ char *first = NULL;
 
@@ -177,7 +190,7 @@ static void test_no_url(void) {
 
         config = config_free(config);
         CHECK_INT(config_parse("errand.json", none, strlen(none), CONFIG_EMBEDDED, &config, &problems), 0);
-        CHECK_INT(credentials_new(config, true, &c, &f), -EBADMSG);
+        CHECK_INT(credentials_new(config, SESSION_NETWORK_BROKER, &c, &f), -EBADMSG);
         CHECK(strstr(f.text, "agent.providers.local-model has no baseUrl"));
         fault_done(&f);
 }
@@ -187,6 +200,7 @@ int main(void) {
         RUN(test_connect, "C089 C090: errand-connect is found in PATH; Node is told of the proxy unless somebody chose otherwise");
         RUN(test_choice, "S204: the provider that was asked for has its kind's usual variable");
         RUN(test_without_network, "a session without a network is given no key");
+        RUN(test_open, "S028 S211: with open egress there is no proxy, no route, and the real key");
         RUN(test_fresh, "S043: credential, stand-ins and token are minted at each start");
         RUN(test_sealed, "C058 S217 S223: secrets travel in sealed memfds; the scrub list holds what the session was given");
         RUN(test_no_url, "a provider whose address nobody knows is refused by name");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <arpa/inet.h>
 #include <sys/mman.h>
 
 #include "bailey/environment.h"
 #include "bailey/guard.h"
+#include "bailey/network.h"
 #include "bailey/policy-source.h"
 #include "bailey/show.h"
 #include "policy-fixture.h"
@@ -298,7 +300,7 @@ static void test_shown_home(void) {
                 size_t size;
                 FILE *f = open_memstream(&text, &size);
 
-                CHECK(p && f && show_policy(p, f) == 0 && fclose(f) == 0);
+                CHECK(p && f && show_policy(p, &(ShownNetwork){.network = &(Network){.mode = NETWORK_ISOLATED}}, f) == 0 && fclose(f) == 0);
                 CHECK(strstr(text, table[i].line));
                 free(text);
         }
@@ -330,17 +332,68 @@ static void test_breadth(void) {
 }
 
 static void test_network(void) {
-        static const char *const wanted[] = {"[network]\negress = \"allow\"\n", "[network]\negress_allow = [\"443\"]\n",
-                                             "[network]\nbind_ports = [80]\n"};
-        const char *reason;
+        static const struct {
+                const char *text;
+                int abi;
+                NetworkMode mode;
+                size_t connect, bind;
+                bool any;
+        } table[] = {
+                {"[network]\negress = \"deny\"\n", 7, NETWORK_ISOLATED, 0, 0, false},
+                {"", 7, NETWORK_ISOLATED, 0, 0, false},
+                {"[network]\negress = \"allow\"\n", 7, NETWORK_LANDLOCK, 0, 0, true},
+                {"[network]\negress_allow = [\"443\", \"a.example:22\"]\n", 7, NETWORK_LANDLOCK, 2, 0, false},
+                {"[network]\nbind_ports = [80]\n", 7, NETWORK_LANDLOCK, 0, 1, false},
+                {"[network]\negress = \"allow\"\nbind_ports = [80]\n", 7, NETWORK_LANDLOCK, 0, 1, true},
+                /* Without rules for ports what is allowed is, and what is denied stays so. */
+                {"[network]\negress_allow = [\"443\"]\n", 3, NETWORK_LANDLOCK, 1, 0, false},
+                {"[network]\nbind_ports = [80]\n", 3, NETWORK_ISOLATED, 0, 1, false},
+        };
 
-        for (size_t i = 0; i < ELEMENTSOF(wanted); i++) {
-                _cleanup_(policy_freep) Policy *p = resolve(wanted[i]);
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_(policy_freep) Policy *p = resolve(table[i].text);
+                _cleanup_(network_done) Network n = {};
                 CHECK(p);
-                CHECK(!policy_network_supported(p, &reason));
+                CHECK_INT(network_choose(p, &(NetworkRequest){.landlock_abi = table[i].abi}, &n), 0);
+                CHECK_INT(n.mode, table[i].mode);
+                CHECK_INT(n.n_connect_ports, table[i].connect);
+                CHECK_INT(n.n_bind_ports, table[i].bind);
+                CHECK_INT(n.connect_any, table[i].any);
         }
-        _cleanup_(policy_freep) Policy *p = resolve("[network]\negress = \"deny\"\n");
-        CHECK(p && policy_network_supported(p, &reason));
+}
+
+static void test_network_ways(void) {
+        _cleanup_(policy_freep) Policy *p = resolve("[network]\negress_allow = [\"443\"]\n");
+        static const struct {
+                const char *proxy, *address;
+                unsigned prefix;
+        } table[] = {
+                {"169.254.169.1", "169.254.169.2", 30}, {"169.254.169.2", "169.254.169.1", 30},
+                {"10.0.0.3", "10.0.0.4", 29}, {"10.0.1.0", "10.0.1.1", 23},
+        };
+
+        CHECK(p);
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_(network_done) Network n = {};
+                NetworkRequest request = {.proxy_port = 8443, .proxy = true, .landlock_abi = 7};
+                char text[INET_ADDRSTRLEN];
+                CHECK_INT(inet_pton(AF_INET, table[i].proxy, &request.proxy_address), 1);
+                CHECK(network_proxy_address_valid(request.proxy_address));
+                CHECK_INT(network_choose(p, &request, &n), 0);
+                CHECK_INT(n.mode, NETWORK_EGRESS_PROXY);
+                CHECK_STR(inet_ntop(AF_INET, &n.address, text, sizeof(text)), table[i].address);
+                CHECK_INT(n.prefix, table[i].prefix);
+        }
+        static const char *const nobodys[] = {"127.0.0.1", "0.0.0.0", "224.0.0.1", "255.255.255.255", "10.255.255.255", "10.0.0.0"};
+        for (size_t i = 0; i < ELEMENTSOF(nobodys); i++) {
+                struct in_addr a;
+                CHECK_INT(inet_pton(AF_INET, nobodys[i], &a), 1);
+                CHECK(!network_proxy_address_valid(a));
+        }
+        _cleanup_(network_done) Network brokered = {};
+        CHECK_INT(network_choose(p, &(NetworkRequest){.brokered = true, .landlock_abi = 7}, &brokered), 0);
+        CHECK_INT(brokered.mode, NETWORK_BROKER);
+        CHECK(!network_has_ports(&brokered) && !network_has_pasta(&brokered));
 }
 
 static void test_environment(void) {
@@ -457,7 +510,8 @@ int main(void) {
         RUN(test_missing, "C013 C029: what does not exist is a warning");
         RUN(test_unreadable_file, "a policy file that cannot be read is an error");
         RUN(test_breadth, "C024: a grant of the real home is warned about");
-        RUN(test_network, "N002 T023: allowed egress and bound ports are known and not supported");
+        RUN(test_network, "N001 N002 N003: the mode is chosen from the policy and what the host can do");
+        RUN(test_network_ways, "N021: what the command line asks for, and the addresses that go with it");
         RUN(test_environment, "C057 Q008 T020: the environment is built; an empty pass list passes nothing");
         RUN(test_env_fd, "C058: --env-fd takes KEY=VALUE records from a sealed memfd alone and overrides; no value in a message");
         findings_done(&findings);

@@ -4,13 +4,15 @@
 #include "basic/path.h"
 #include "policy-fixture.h"
 
+static const Network isolated = {.mode = NETWORK_ISOLATED, .denied = true};
+
 static Plan *plan_of(const char *text) {
         static char *const argv[] = {(char *) "./program", (char *) "a b", NULL};
         Policy *p = resolve(text);
         Plan *plan = NULL;
 
         CHECK(p);
-        CHECK_INT(plan_new(p, argv, false, &plan), 0);
+        CHECK_INT(plan_new(p, argv, &isolated, &plan), 0);
         policy_free(p);
         return plan;
 }
@@ -213,7 +215,7 @@ static void test_home_link(void) {
         CHECK_INT(rmdir(at("data/bailey/program/home")), 0);
         make_link(at("real"), "data/bailey/program/home");
         Plan *plan = NULL;
-        CHECK_INT(plan_new(p, (char *[]){(char *) "x", NULL}, false, &plan), -ELOOP);
+        CHECK_INT(plan_new(p, (char *[]){(char *) "x", NULL}, &isolated, &plan), -ELOOP);
         policy_free(p);
         CHECK(!resolve(NULL));
         CHECK(listed(findings.errors, "the real home"));
@@ -236,7 +238,7 @@ static void test_changed(void) {
         CHECK_INT(stat(at("swap"), &before), 0);
         CHECK(rmdir(at("swap")) == 0);
         make_link(at("real"), "swap");
-        CHECK_INT(plan_new(p, (char *[]){(char *) "x", NULL}, false, &plan), 0);
+        CHECK_INT(plan_new(p, (char *[]){(char *) "x", NULL}, &isolated, &plan), 0);
         CHECK_INT(step_at(plan, STEP_BIND, at("swap"))->inode, before.st_ino);
         plan_free(plan);
         policy_free(p);

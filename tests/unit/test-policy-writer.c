@@ -56,6 +56,18 @@ static void test_floor(void) {
         CHECK(strstr(text, "reset = true") < strstr(text, "\nread = "));
 }
 
+static void test_open(void) {
+        static const char *const table[][2] = {{"{\"sandbox\":{\"egressPorts\":[80,443]}}", "\n[network]\nreset = true\negress_allow = [\"80\", \"443\"]\n\n[env]"},
+                                               {"{}", "\negress_allow = [\"443\"]\n"}, {"{\"sandbox\":{\"egressPorts\":[]}}", "\negress = \"deny\"\n"}};
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_(config_freep) Config *c = parse(table[i][0]);
+                _cleanup_free_ char *text = NULL, *problem = NULL;
+                CHECK_INT(policy_format(&(PolicyInput){.session = "s1", .project = "/srv/p", .open = true, .sandbox = &c->sandbox}, &text, &problem), 0);
+                contains(text, table[i][1]);
+        }
+}
+
 static bool lists(const char *line, const char *path) {
         char item[128];
 
@@ -152,6 +164,7 @@ static void test_not_utf8(void) {
 
 int main(void) {
         RUN(test_floor, "S188 S190: a policy clears the profile, then places the floor, the project and nothing else");
+        RUN(test_open, "S029 S039: open egress is to the named ports, and no host is named");
         RUN(test_same_floor, "S188 S190: the floor of a session is bailey's own");
         RUN(test_extra, "S191: policyExtra is added");
         RUN(test_deny, "C089: what ssh would end over is covered, unless somebody grants it");

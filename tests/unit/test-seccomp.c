@@ -326,10 +326,35 @@ static void test_protocols(void) {
         }
 }
 
-/* The family is in memory there, so making sockets that way is refused; the other calls by it go on existing sockets. */
+/* What it does is in memory there, so it is refused whole. */
 static void test_socketcall(void) {
         for (uint64_t call = 0; call < 30; call++)
-                CHECK_INT(compat(X32_SOCKETCALL, call, 0, 0), call == 1 || call == 8 ? EPERM : ALLOWED);
+                CHECK_INT(compat(X32_SOCKETCALL, call, 0, 0), EPERM);
+}
+
+static int ask_flags(uint32_t arch, uint32_t nr, unsigned argument, uint64_t flags) {
+        struct seccomp_data data = {.nr = (int) nr, .arch = arch};
+
+        data.args[argument] = flags;
+        return execute(seccomp_program_internet, ELEMENTSOF(seccomp_program_internet), &data);
+}
+
+/* MSG_FASTOPEN connects past Landlock's rules for ports. */
+static void test_fastopen(void) {
+        const uint64_t flag = 0x20000000;
+
+        for (unsigned quiet = 0; quiet < 2; quiet++) {
+                uint64_t flags = quiet ? flag | 0x4000 : HIGH | flag;
+                CHECK_INT(ask_flags(AUDIT_ARCH_X86_64, 44, 3, flags), EOPNOTSUPP);
+                CHECK_INT(ask_flags(AUDIT_ARCH_X86_64, 46, 2, flags), EOPNOTSUPP);
+                CHECK_INT(ask_flags(AUDIT_ARCH_X86_64, 307, 3, flags), EOPNOTSUPP);
+                CHECK_INT(ask_flags(AUDIT_ARCH_I386, 369, 3, flags), EOPNOTSUPP);
+                CHECK_INT(ask_flags(AUDIT_ARCH_I386, 370, 2, flags), EOPNOTSUPP);
+                CHECK_INT(ask_flags(AUDIT_ARCH_I386, 345, 3, flags), EOPNOTSUPP);
+        }
+        CHECK_INT(ask_flags(AUDIT_ARCH_X86_64, 44, 3, 0x4000), ALLOWED);
+        CHECK_INT(ask_flags(AUDIT_ARCH_X86_64, 46, 2, 0x4000), ALLOWED);
+        CHECK_INT(ask_flags(AUDIT_ARCH_I386, 369, 3, 0x4000), ALLOWED);
 }
 
 #else
@@ -357,6 +382,7 @@ int main(void) {
         RUN(test_personality, "C038: personality by an allowlist");
         RUN(test_families, "C038 T015: socket families, with and without internet");
         RUN(test_protocols, "C038: socket protocols");
+        RUN(test_fastopen, "N012: no connection by sending");
         RUN(test_socketcall, "C035: sockets made through socketcall");
 #else
         RUN(test_shape, "C035: a foreign architecture is killed");
