@@ -108,6 +108,7 @@ def _(t):
     place = f"/user.slice/user-{AGENT.pw_uid}.slice/{SERVICE}/errand.slice/{unit}"
     # Within it bailey makes leaves: its own, and that of what it confines.
     t.equal({cgroup(pid) for pid in descendants(s.pid)} - {place, place + "/init"}, {place + "/payload"}, "the groups of the session")
+    wait_for(lambda: children_named(s, "sleep"))
     t.equal(cgroup(children_named(s, "sleep")[0]), place + "/payload", "the group of the command")
     t.contains(cgroup(s.pid), "/errand-launch.service", "the shim's group")
     bailey = children(s.pid)[0]
@@ -172,10 +173,13 @@ def _(t):
 @case("D003: an administrator's systemctl stop of the scope is told, and ends the session")
 def _(t):
     launcher = start(t)
-    s = launcher.session("stopped", "sleep", "1000", scope=scope("stopped")).launch()
+    # One that a stop does not end at once: the end of another may be told before it is known that there is a stop.
+    s = launcher.session("stopped", "sh", "-c", "trap '' TERM; exec sleep 1000", scope=scope("stopped"), graceMs=100).launch()
     s.started()
-    good("systemctl", *USER, "stop", "errand-session-stopped.scope")
+    wait_for(lambda: children_named(s, "sleep"))
+    good("systemctl", *USER, "--no-block", "stop", "errand-session-stopped.scope")
     launcher.channel.event("scope-ended", session="stopped")
+    t.equal(launcher.channel.request("stop", session="stopped")["type"], "ok", "stop")
     last, told = s.ended()
     t.equal(told["status"], 0, "the shim's status")
     t.check(last["event"] == "exited", last)
