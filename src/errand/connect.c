@@ -284,8 +284,9 @@ static int refuse_bus(ConnectMode mode, int r, const char *problem) {
                 return EXIT_NOT_PERMITTED;
         case -EREMOTEIO:
                 log_lines("errandd was to be started and did not come up", problem);
-                log_error("its log says why: journalctl %s-u errandd%s", mode == CONNECT_USER ? "--user " : "",
-                          mode == CONNECT_SYSTEM && geteuid() != 0 ? ", which an administrator may read" : "");
+                log_error("its log says why: journalctl %s-u errandd%s; %s an errandd of your own", mode == CONNECT_USER ? "--user " : "",
+                          mode == CONNECT_SYSTEM && geteuid() != 0 ? ", which an administrator may read" : "",
+                          mode == CONNECT_USER ? "--embedded uses" : "--user and --embedded use");
                 return EXIT_NO_DAEMON;
         case -ETIMEDOUT:
                 log_error("%s does not answer", name);
