@@ -10,6 +10,7 @@ complete -c bailey -n __fish_use_subcommand -a shell -d 'start a shell confined 
 complete -c bailey -n __fish_use_subcommand -a audit -d 'run it, and list what its policy does not grant'
 complete -c bailey -n __fish_use_subcommand -a trust -d 'accept a bailey.toml that was found by walking'
 complete -c bailey -n __fish_use_subcommand -a profile -d 'list, print or generate profiles'
+complete -c bailey -n __fish_use_subcommand -a doctor -d 'try what confines a run, and say how to close gaps'
 
 function __bailey_profiles
     bailey profile list 2>/dev/null | string replace -r ' .*' ''
@@ -38,7 +39,7 @@ complete -c bailey -n '__bailey_verb run' -l config -rF -d 'add a policy file on
 complete -c bailey -n '__bailey_verb run' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
 complete -c bailey -n '__bailey_verb run' -l only-config -d 'read no policy file but that of --config, if any'
 complete -c bailey -n '__bailey_verb run' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb run' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb run' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb run' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
 complete -c bailey -n '__bailey_verb run' -l strict -d 'refuse to run when anything cannot be enforced here'
 complete -c bailey -n '__bailey_verb run' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
@@ -57,7 +58,7 @@ complete -c bailey -n '__bailey_verb show' -l config -rF -d 'add a policy file o
 complete -c bailey -n '__bailey_verb show' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
 complete -c bailey -n '__bailey_verb show' -l only-config -d 'read no policy file but that of --config, if any'
 complete -c bailey -n '__bailey_verb show' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb show' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb show' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb show' -l plan -d 'print the steps that a run takes'
 complete -c bailey -n '__bailey_verb show' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
 
@@ -65,7 +66,7 @@ complete -c bailey -n '__bailey_verb shell' -l config -rF -d 'add a policy file 
 complete -c bailey -n '__bailey_verb shell' -l profile -xa '(__bailey_profiles)' -d 'start from that profile'
 complete -c bailey -n '__bailey_verb shell' -l only-config -d 'read no policy file but that of --config, if any'
 complete -c bailey -n '__bailey_verb shell' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb shell' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb shell' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb shell' -l home -xa '(__fish_complete_directories)' -d 'use that directory for the private home'
 complete -c bailey -n '__bailey_verb shell' -l strict -d 'refuse to run when anything cannot be enforced here'
 complete -c bailey -n '__bailey_verb shell' -l accept-gap -xa 'namespaces landlock landlock-refer landlock-truncate landlock-ioctl landlock-scope seccomp sysfs nested-deny read-only private-tmp private-home resources' -d 'under --strict: that one may be missing (repeatable)'
@@ -83,13 +84,13 @@ complete -c bailey -n '__bailey_verb audit' -l save-trace -rF -d 'write what was
 complete -c bailey -n '__bailey_verb audit' -l unconfined -d 'enforce nothing, only look'
 
 complete -c bailey -n '__bailey_verb trust' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb trust' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb trust' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 complete -c bailey -n '__bailey_verb trust' -l yes -d 'accept without asking'
 complete -c bailey -n '__bailey_verb trust' -l list -d 'list what was accepted, and whether it still is that'
 complete -c bailey -n '__bailey_verb trust' -l revoke -d 'take back: FILE is a path or a digest, there or not'
 
 complete -c bailey -n '__bailey_verb profile list' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
-complete -c bailey -n '__bailey_verb profile list' -l json -d 'print for programs: the policy, the list, a run\'s closing line'
+complete -c bailey -n '__bailey_verb profile list' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'
 
 complete -c bailey -n '__bailey_verb profile show' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
 
@@ -97,3 +98,6 @@ complete -c bailey -n '__bailey_verb profile generate' -l trace -rF -d 'the trac
 complete -c bailey -n '__bailey_verb profile generate' -l target -rF -d 'the program that was audited'
 complete -c bailey -n '__bailey_verb profile generate' -l include-high-risk -d 'grant also what is listed apart'
 complete -c bailey -n '__bailey_verb profile generate' -l accept-truncated -d 'take a trace that lost something'
+
+complete -c bailey -n '__bailey_verb doctor' -l user -xa '(__fish_complete_users)' -d 'as root: whose work it is (else SUDO_UID\'s, else the directory\'s owner\'s)'
+complete -c bailey -n '__bailey_verb doctor' -l json -d 'print for programs: the policy, the list, what was found, a run\'s closing line'

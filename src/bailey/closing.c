@@ -24,6 +24,8 @@ static int enforced(const RunResult *r, bool brokered, char ***ret) {
         }
         if (e >= 0 && !(r->gaps & (1U << GAP_SECCOMP)))
                 e = strv_extend(&list, "seccomp");
+        if (e >= 0 && r->limited)
+                e = strv_extend(&list, "limits");
         if (e >= 0)
                 /* Without namespaces a Unix socket may lead to somebody who has the network. */
                 e = strv_extend(&list, brokered ? "egress broker" : r->isolated ? "egress denied" : "internet sockets denied");
@@ -41,6 +43,8 @@ void closing_print(const RunResult *result, bool brokered, bool quiet, char *con
         if (result->survivors > 0)
                 log_info("%u process%s that outlived the command %s ended", result->survivors, result->survivors == 1 ? "" : "es",
                          result->survivors == 1 ? "was" : "were");
+        if (result->oom_kills > 0)
+                log_warning("out of memory: the limit of memory ended %s", result->killed ? "the command" : "part of the command");
         if (!quiet && enforced(result, brokered, &list) >= 0) {
                 _cleanup_free_ char *text = strdup("");
                 for (char **s = list; *s && text; s++) {
@@ -86,6 +90,8 @@ void closing_print_json(const RunResult *result, bool brokered, char *const *app
         if (result->killed)
                 json_add_bool(&w, "killed", true);
         json_add_u64(&w, "survivors", result->survivors);
+        if (result->oom_kills > 0)
+                json_add_u64(&w, "oom_kills", result->oom_kills);
         if (appeared)
                 json_add_strings(&w, "git", appeared);
         json_close_object(&w);

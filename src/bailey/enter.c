@@ -8,6 +8,8 @@
  * Before the child exists (here): the caller is not root; what Landlock and seccomp can do is asked of the kernel, and what is
  * missing is warned of or, under --strict, refused. All that costs nothing to undo comes first.
  *
+ * clone3() puts the child into the control group that holds its limits, if any (group.c): no instruction of it runs outside.
+ *
  * 1. One clone3() makes the child in all its namespaces at once (namespaces.c). There is no moment in which it is in some of
  *    them, and no helper process between it and the supervisor, whose death kills it (PDEATHSIG, and a look at the control
  *    socket afterwards in case it died before).
@@ -43,6 +45,7 @@
 
 #include "bailey/control.h"
 #include "bailey/enter.h"
+#include "bailey/group.h"
 #include "bailey/init.h"
 #include "bailey/landlock.h"
 #include "bailey/namespaces.h"
@@ -110,7 +113,7 @@ static int fall_back(const InitContext *c, int error, RunResult *result, Failure
         GapSet gaps = fallback_gaps(c->plan);
 
         if (!namespaces_unavailable(error))
-                return failure_set(f, STAGE_NAMESPACES, error, "%s", "");
+                return failure_set(f, STAGE_NAMESPACES, error, "%s", c->group >= 0 ? "in the run's control group" : "");
         if (c->options->broker_socket >= 0)
                 return failure_set(f, STAGE_NAMESPACES, error, "a brokered run needs its own network namespace");
         if (c->landlock_abi <= 0)
@@ -124,6 +127,23 @@ static int fall_back(const InitContext *c, int error, RunResult *result, Failure
         warn_gaps(gaps);
         result->gaps |= gaps;
         return 0;
+}
+
+/* What cannot be limited is a gap of the run that asked for limits. */
+static int settle_limits(const InitContext *c, const char *lack, RunResult *result, Failure *f) {
+        const GapSet gap = (GapSet) 1 << GAP_RESOURCES;
+        bool wanted = plan_limits_any(&c->plan->limits);
+
+        result->limited = wanted && !*lack;
+        if (*lack)
+                log_warning("%s: %s", wanted ? "not limited" : "no control group for this run", lack);
+        if (!*lack || !wanted)
+                return 0;
+        result->gaps |= gap;
+        int r = refuse_gaps(gap & c->refused_gaps, f);
+        if (r >= 0)
+                warn_gaps(gap);
+        return r;
 }
 
 /* Observed and not confined. */
@@ -142,7 +162,7 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
 
         c->control = theirs;
         c->isolated = true;
-        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(&s->pidfd);
+        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->group, &s->pidfd);
         if (pid < 0 && c->unconfined)
                 return failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid < 0) {
@@ -167,6 +187,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         InitContext c = {
                 .plan = plan,
                 .options = options,
+                .group = -EBADF,
                 .supervisor = getpid(),
                 .uid = geteuid(),
                 .gid = getegid(),
@@ -180,6 +201,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 .pidfd = -EBADF, .control = -EBADF, .signals = -EBADF, .options = options, .plan = plan, .result = result,
                 .interactive = options->console_socket < 0,
         };
+        _cleanup_(group_remove) Group group = GROUP_NONE; /* after all that was in it */
         SignalState signals;
         int r;
 
@@ -191,6 +213,11 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         if (r < 0)
                 return r;
         warn_gaps(result->gaps);
+        group_make(&plan->limits, &group);
+        c.group = group.directory;
+        r = settle_limits(&c, group.lack, result, f);
+        if (r < 0)
+                return r;
 
         r = signals_take(&signals, &s.signals);
         if (r < 0)
@@ -200,6 +227,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : start_child(&c, &s, f);
         if (r >= 0)
                 r = supervise(&s, f);
+        result->oom_kills = group_oom_kills(&group);
         if (c.started != MAP_FAILED)
                 (void) munmap(c.started, sizeof(bool));
         signals_give_back(&signals, s.signals);

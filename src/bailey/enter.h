@@ -33,6 +33,8 @@ typedef struct RunResult {
         GapSet gaps;           /* not enforced in this run */
         int landlock_abi;      /* 0 = none */
         bool isolated;         /* namespaces and new root */
+        bool limited;          /* every limit that the plan has is held, and there is one */
+        uint64_t oom_kills;    /* processes that the kernel ended at the limit of memory */
         unsigned survivors;    /* processes that outlived the command and were killed */
 } RunResult;
 

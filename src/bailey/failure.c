@@ -51,8 +51,7 @@ bool nesting_forbidden(void) {
         return read_file_full("/proc/sys/user/max_user_namespaces", 64, &text, NULL) >= 0 && strcmp(text, "0\n") == 0;
 }
 
-/* The likely cause and what to do, for the errors that people meet; NULL where the error speaks for itself. */
-static const char *failure_hint(const Failure *f) {
+const char *failure_hint(const Failure *f) {
         bool denied = f->error == EPERM || f->error == EACCES;
 
         switch (f->stage) {

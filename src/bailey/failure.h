@@ -39,6 +39,9 @@ typedef struct Failure {
 
 const char *stage_describe(Stage s); /* "bringing up loopback in the new network namespace" */
 
+/* The likely cause and what to do, for the errors that people meet; NULL where the error speaks for itself. */
+const char *failure_hint(const Failure *f);
+
 /* Fills f and returns -|error| (-EIO for 0). */
 int failure_set(Failure *f, Stage stage, int error, const char *format, ...) _printf_(4, 5);
 

@@ -9,9 +9,11 @@ typedef struct GapWords {
 
 static const GapWords gap_table[_GAP_MAX] = {
         [GAP_NAMESPACES] = {"namespaces",
-                "no user namespaces: paths that are not granted, host processes and network addresses stay visible, and sockets at paths "
-                "can be connected to"},
-        [GAP_LANDLOCK] = {"landlock", "no Landlock: granted paths are held by the mounts alone"},
+                "no user namespaces: paths that are not granted, host processes and network addresses stay visible; sockets at paths and "
+                "System V IPC can be used, modes, times and attributes of files changed, processes of the account slowed down, and "
+                "programs that are granted for reading executed"},
+        [GAP_LANDLOCK] = {"landlock", "no Landlock: granted paths are held by the mounts alone; directories that a service hands over, ioctls of "
+                                      "granted devices and the session's own files in /proc are not"},
         [GAP_LANDLOCK_REFER] = {"landlock-refer", "Landlock is older than ABI 2: files cannot be renamed between directories"},
         [GAP_LANDLOCK_TRUNCATE] = {"landlock-truncate", "Landlock is older than ABI 3: truncation of files is not restricted by it"},
         [GAP_LANDLOCK_IOCTL] = {"landlock-ioctl", "Landlock is older than ABI 5: device ioctls are not restricted"},
@@ -23,7 +25,7 @@ static const GapWords gap_table[_GAP_MAX] = {
         [GAP_READ_ONLY] = {"read-only", "a read-only path inside a writable directory is not protected"},
         [GAP_PRIVATE_TMP] = {"private-tmp", "/tmp and /dev/shm are not private"},
         [GAP_PRIVATE_HOME] = {"private-home", "the private home is not at the real home's path"},
-        [GAP_RESOURCES] = {"resources", "the limits of memory, processes and CPU are not applied"},
+        [GAP_RESOURCES] = {"resources", "not all limits of memory, processes and CPU are applied"},
 };
 
 const char *gap_to_string(Gap g) {

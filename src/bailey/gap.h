@@ -18,7 +18,7 @@ typedef enum Gap {
         GAP_READ_ONLY,         /* without isolation: a read_only inside a writable directory */
         GAP_PRIVATE_TMP,       /* without isolation */
         GAP_PRIVATE_HOME,      /* without isolation: the home is not at the real home's path */
-        GAP_RESOURCES,         /* memory, pids_max or cpu_percent is set, and no cgroup holds it */
+        GAP_RESOURCES,         /* memory, pids_max or cpu_percent is set, and the kernel does not hold it */
         _GAP_MAX,
         _GAP_INVALID = -EINVAL,
 } Gap;

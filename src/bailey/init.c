@@ -4,11 +4,13 @@
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "bailey/console.h"
 #include "bailey/control.h"
+#include "bailey/group.h"
 #include "bailey/handover.h"
 #include "bailey/init.h"
 #include "bailey/landlock.h"
@@ -66,9 +68,11 @@ static void wipe_arguments(void) {
 
 static int keep_descriptors(const Init *i) {
         const RunOptions *o = i->context->options;
-        int keep[5] = {i->context->control};
+        int keep[6] = {i->context->control};
         size_t n = 1;
 
+        if (!i->context->isolated && i->context->group >= 0)
+                keep[n++] = i->context->group;
         if (o->broker_socket > 2)
                 keep[n++] = o->broker_socket;
         if (o->broker_token > 2)
@@ -132,6 +136,11 @@ static int build_plain(Init *i) {
 
         if (prctl(PR_SET_DUMPABLE, 0) < 0)
                 return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE");
+        if (i->context->group >= 0) {
+                int r = group_join(i->context->group);
+                if (r < 0)
+                        return failure_set(i->failure, STAGE_PROCESS, r, "joining its control group");
+        }
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_CHILD_SUBREAPER");
         (void) snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int) getpid());
@@ -166,6 +175,8 @@ static int confine(Init *i) {
         if (r < 0)
                 return r;
         r = capabilities_drop(i->failure);
+        if (r >= 0 && c->seccomp && !c->isolated)
+                r = seccomp_load_own_limits(i->failure);
         if (r < 0)
                 return r;
         bool scoped = !(landlock_gaps(c->landlock_abi) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
@@ -251,6 +262,15 @@ static int payload_execute(const Init *i) {
         r = fd_close_all_except(3, NULL, 0);
         if (r < 0)
                 return -r;
+        for (size_t k = 0; k < plan->n_process_limits; k++) {
+                const PlanProcessLimit *l = &plan->process_limits[k];
+                struct rlimit limit;
+                if (getrlimit((__rlimit_resource_t) l->resource, &limit) < 0)
+                        return errno;
+                limit.rlim_cur = limit.rlim_max = MIN(limit.rlim_max, (rlim_t) l->value);
+                if (setrlimit((__rlimit_resource_t) l->resource, &limit) < 0)
+                        return errno;
+        }
         (void) sigemptyset(&none);
         if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
                 return errno;

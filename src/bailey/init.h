@@ -8,6 +8,7 @@ typedef struct InitContext {
         const Plan *plan;
         const RunOptions *options;
         int control;        /* see control.h */
+        int group;          /* directory of the run's control group, -EBADF: none. With namespaces it is in there already */
         pid_t supervisor;
         uid_t uid;
         gid_t gid;

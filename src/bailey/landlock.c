@@ -30,6 +30,8 @@
 #define FS_TRUNCATE (UINT64_C(1) << 14)  /* ABI 3, Linux 6.2 */
 #define FS_IOCTL_DEV (UINT64_C(1) << 15) /* ABI 5, Linux 6.10 */
 
+#define NET_CONNECT_TCP (UINT64_C(1) << 1) /* ABI 4, Linux 6.7 */
+
 #define SCOPE_ABSTRACT_UNIX_SOCKET (UINT64_C(1) << 0) /* ABI 6, Linux 6.12 */
 #define SCOPE_SIGNAL (UINT64_C(1) << 1)
 
@@ -146,4 +148,20 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
                 return failure_set(f, STAGE_LANDLOCK, errno, "applying the ruleset");
         return 0;
+}
+
+int landlock_restrict_right(LandlockRight right) {
+        static const struct ruleset_attr attributes[_LANDLOCK_RIGHT_MAX] = {
+                [LANDLOCK_RIGHT_READ] = {.handled_access_fs = FS_READ_FILE | FS_READ_DIR},
+                [LANDLOCK_RIGHT_REFER] = {.handled_access_fs = FS_REFER},
+                [LANDLOCK_RIGHT_TRUNCATE] = {.handled_access_fs = FS_TRUNCATE},
+                [LANDLOCK_RIGHT_CONNECT] = {.handled_access_net = NET_CONNECT_TCP},
+                [LANDLOCK_RIGHT_IOCTL] = {.handled_access_fs = FS_IOCTL_DEV},
+                [LANDLOCK_RIGHT_SCOPE] = {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
+        };
+
+        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes[right], sizeof(attributes[right]), 0);
+        if (ruleset < 0)
+                return -errno;
+        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
 }

@@ -17,3 +17,18 @@ GapSet landlock_gaps(int abi);
 /* Restricts this thread for good by the plan's rules, by their host paths when not isolated. Rules whose path is not there
  * are left out. no_new_privs must be set. With abi 0 nothing happens. */
 int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f);
+
+/* Rights to be tried one by one. */
+typedef enum LandlockRight {
+        LANDLOCK_RIGHT_READ,     /* ABI 1, Linux 5.13 */
+        LANDLOCK_RIGHT_REFER,    /* ABI 2, Linux 5.19 */
+        LANDLOCK_RIGHT_TRUNCATE, /* ABI 3, Linux 6.2 */
+        LANDLOCK_RIGHT_CONNECT,  /* ABI 4, Linux 6.7 */
+        LANDLOCK_RIGHT_IOCTL,    /* ABI 5, Linux 6.10 */
+        LANDLOCK_RIGHT_SCOPE,    /* ABI 6, Linux 6.12 */
+        _LANDLOCK_RIGHT_MAX,
+        _LANDLOCK_RIGHT_INVALID = -EINVAL,
+} LandlockRight;
+
+/* Has that right refused to this thread, everywhere and for good. 0 or a negative errno; no_new_privs must be set. */
+int landlock_restrict_right(LandlockRight right);

@@ -37,8 +37,9 @@ typedef struct LayerVariable {
 #define LIMIT_NONE UINT64_MAX
 typedef struct Limits {
         uint64_t memory_bytes, pids_max, cpu_percent, tmp_bytes, shm_bytes;
+        uint64_t file_bytes, core_bytes, files_max; /* of each process: see setrlimit(2) */
 } Limits;
-#define LIMITS_NONE ((Limits){LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE})
+#define LIMITS_NONE ((Limits){LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE, LIMIT_NONE})
 
 typedef struct Layer {
         char *name; /* for people: a file's path, or "target", "untrusted", "profile NAME" */

@@ -192,6 +192,9 @@ static void combine_limits(Policy *p, const Layer *l, size_t index) {
         combine_limit(&to->cpu_percent, l->limits.cpu_percent, &from->cpu_percent, index);
         combine_limit(&to->tmp_bytes, l->limits.tmp_bytes, &from->tmp_bytes, index);
         combine_limit(&to->shm_bytes, l->limits.shm_bytes, &from->shm_bytes, index);
+        combine_limit(&to->file_bytes, l->limits.file_bytes, &from->file_bytes, index);
+        combine_limit(&to->core_bytes, l->limits.core_bytes, &from->core_bytes, index);
+        combine_limit(&to->files_max, l->limits.files_max, &from->files_max, index);
 }
 
 /* Everything that is not a path or a variable. */

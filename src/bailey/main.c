@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "bailey/audit.h"
+#include "bailey/doctor.h"
 #include "bailey/options.h"
 #include "bailey/profile-verbs.h"
 #include "bailey/run.h"
@@ -45,6 +46,8 @@ int main(int argc, char **argv) {
                 return profile_list_verb(&o);
         case VERB_PROFILE_SHOW:
                 return profile_show_verb(&o);
+        case VERB_DOCTOR:
+                return doctor_verb(&o);
         case VERB_PRINT_VERBS:
                 if (options_print_verbs(stdout) < 0)
                         return EXIT_NOT_RUN;

@@ -14,13 +14,14 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 
-pid_t namespaces_clone(int *ret_pidfd) {
+pid_t namespaces_clone(int group, int *ret_pidfd) {
         int pidfd = -EBADF;
         struct clone_args args = {
                 .flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
-                         CLONE_NEWCGROUP,
+                         CLONE_NEWCGROUP | (group >= 0 ? CLONE_INTO_CGROUP : 0),
                 .pidfd = (uint64_t) (uintptr_t) &pidfd,
                 .exit_signal = SIGCHLD,
+                .cgroup = group >= 0 ? (uint64_t) group : 0,
         };
 
         long pid = syscall(SYS_clone3, &args, sizeof(args));

@@ -3,9 +3,9 @@
 
 #include "bailey/failure.h"
 
-/* One clone3 with every namespace that a sandbox has. Like fork(): the pid in the parent, with *ret_pidfd (CLOEXEC, the
+/* One clone3 with every namespace that a sandbox has, into `group`, a cgroup's directory, unless that is negative. Like fork(): the pid in the parent, with *ret_pidfd (CLOEXEC, the
  * caller's), 0 in the child, or a negative errno. */
-pid_t namespaces_clone(int *ret_pidfd);
+pid_t namespaces_clone(int group, int *ret_pidfd);
 
 /* True for the errors of namespaces_clone() that say "not on this host", not "not now". */
 bool namespaces_unavailable(int error);

@@ -25,6 +25,7 @@ enum {
         TRUST = 1 << VERB_TRUST,
         PROFILE_LIST = 1 << VERB_PROFILE_LIST,
         PROFILE_SHOW = 1 << VERB_PROFILE_SHOW,
+        DOCTOR = 1 << VERB_DOCTOR,
         PROFILE_GENERATE = 1 << VERB_PROFILE_GENERATE,
         AUDIT = 1 << VERB_AUDIT,
         POLICY = AUDIT | RUN | SHOW | SHELL,
@@ -46,6 +47,7 @@ static const VerbWords verbs[] = {
         {VERB_PROFILE_LIST, "profile list", "", "list the profiles there are", 0, 0},
         {VERB_PROFILE_SHOW, "profile show", "NAME", "print one", 1, 1},
         {VERB_PROFILE_GENERATE, "profile generate", "", "turn an audit's trace into a policy", 0, 0},
+        {VERB_DOCTOR, "doctor", "", "try what confines a run, and say how to close gaps", 0, 0},
 };
 
 static const char *verb_name(Verb verb) {
@@ -157,10 +159,10 @@ static const Option options[] = {
         {"--config", "FILE", POLICY, read_text, offsetof(Options, config), "add a policy file on top of all others"},
         {"--profile", "NAME", POLICY, read_text, offsetof(Options, profile), "start from that profile"},
         {"--only-config", NULL, POLICY, read_flag, offsetof(Options, only_config), "read no policy file but that of --config, if any"},
-        {"--user", "NAME", POLICY | TRUST | PROFILE_LIST | PROFILE_SHOW, read_text, offsetof(Options, user),
+        {"--user", "NAME", POLICY | TRUST | PROFILE_LIST | PROFILE_SHOW | DOCTOR, read_text, offsetof(Options, user),
          "as root: whose work it is (else SUDO_UID's, else the directory's owner's)"},
-        {"--json", NULL, RUN | SHOW | SHELL | TRUST | PROFILE_LIST, read_flag, offsetof(Options, json),
-         "print for programs: the policy, the list, a run's closing line"},
+        {"--json", NULL, RUN | SHOW | SHELL | TRUST | PROFILE_LIST | DOCTOR, read_flag, offsetof(Options, json),
+         "print for programs: the policy, the list, what was found, a run's closing line"},
         {"--plan", NULL, SHOW, read_flag, offsetof(Options, plan), "print the steps that a run takes"},
         {"--home", "DIR", POLICY, read_text, offsetof(Options, home), "use that directory for the private home"},
         {"--strict", NULL, RUN | SHELL | AUDIT, read_flag, offsetof(Options, strict), "refuse to run when anything cannot be enforced here"},
@@ -416,7 +418,7 @@ static int unknown_verb(const char *word) {
         if (word[0] == '-' && is_option(word))
                 log_error("%s: options come after the verb, as in bailey run %s; see bailey --help", word, word);
         else if (word[0] == '-')
-                log_error("%s: there is no such option, and a verb comes first: run, show, shell, audit, trust or profile; see bailey --help",
+                log_error("%s: there is no such option, and a verb comes first: run, show, shell, audit, trust, profile or doctor; see bailey --help",
                           word);
         else
                 log_error("\"%s\" is not a verb; to run a program: bailey run %s; see bailey --help", word, word);
@@ -473,7 +475,7 @@ int options_parse(int argc, char *const *argv, Options *ret) {
         int at = 2, r;
 
         if (argc < 2) {
-                log_error("a verb is missing: run, show, shell, audit, trust or profile; see bailey --help");
+                log_error("a verb is missing: run, show, shell, audit, trust, profile or doctor; see bailey --help");
                 return -EINVAL;
         }
         if (find_plain(argv[1], &o.verb)) {

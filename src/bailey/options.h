@@ -15,6 +15,7 @@ typedef enum Verb {
         VERB_PROFILE_SHOW,
         VERB_PROFILE_GENERATE,
         VERB_AUDIT,
+        VERB_DOCTOR,
         VERB_HELP,
         VERB_VERSION,
         VERB_PRINT_VERBS, /* the table below for tests of what tells of it a second time */

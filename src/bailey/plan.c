@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/resource.h>
+
 #include "bailey/plan.h"
 #include "basic/secret.h"
 #include "basic/text.h"
@@ -24,6 +26,27 @@ Plan *plan_free(Plan *p) {
         strv_free(p->environment);
         free(p->working_directory);
         return mfree(p);
+}
+
+static void add_process_limit(Plan *p, int resource, uint64_t said) {
+        if (said != LIMIT_NONE)
+                p->process_limits[p->n_process_limits++] = (PlanProcessLimit){resource, said};
+}
+
+static uint64_t group_limit(uint64_t said) {
+        return said == LIMIT_NONE ? 0 : said;
+}
+
+void plan_set_limits(Plan *p, const Limits *limits) {
+        p->limits = (PlanLimits){
+                .memory_bytes = group_limit(limits->memory_bytes),
+                .pids = group_limit(limits->pids_max),
+                .cpu_percent = group_limit(limits->cpu_percent),
+        };
+        p->n_process_limits = 0;
+        add_process_limit(p, RLIMIT_FSIZE, limits->file_bytes);
+        add_process_limit(p, RLIMIT_CORE, limits->core_bytes);
+        add_process_limit(p, RLIMIT_NOFILE, limits->files_max);
 }
 
 const char *step_type_to_string(StepType t) {
@@ -82,6 +105,15 @@ int plan_print(const Plan *p, FILE *f) {
                 r = print_access(&p->accesses[i], f);
         if (r < 0)
                 return r;
+        if (p->limits.memory_bytes > 0)
+                fprintf(f, "memory    %llu\n", (unsigned long long) p->limits.memory_bytes);
+        if (p->limits.pids > 0)
+                fprintf(f, "pids      %llu\n", (unsigned long long) p->limits.pids);
+        if (p->limits.cpu_percent > 0)
+                fprintf(f, "cpu       %llu%%\n", (unsigned long long) p->limits.cpu_percent);
+        for (size_t i = 0; i < p->n_process_limits; i++)
+                fprintf(f, "rlimit    %s %llu\n", p->process_limits[i].resource == RLIMIT_FSIZE ? "fsize" :
+                        p->process_limits[i].resource == RLIMIT_CORE ? "core" : "nofile", (unsigned long long) p->process_limits[i].value);
         fprintf(f, "network   %s\n", p->network == NETWORK_BROKER ? "broker" : "isolated");
         fprintf(f, "chdir     %s\n", cwd);
         fprintf(f, "execute   %s\n", executable);

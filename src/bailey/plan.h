@@ -7,6 +7,7 @@
 
 #include <limits.h>
 
+#include "bailey/layer.h"
 #include "basic/macro.h"
 
 typedef enum StepType {
@@ -68,12 +69,34 @@ typedef enum NetworkMode {
         _NETWORK_MODE_INVALID = -EINVAL,
 } NetworkMode;
 
+/* Of all processes in the sandbox together, by cgroup; 0: not limited. */
+typedef struct PlanLimits {
+        uint64_t memory_bytes; /* swap is none then */
+        uint64_t pids;         /* processes and threads, the sandbox's first one included */
+        uint64_t cpu_percent;  /* of one CPU */
+} PlanLimits;
+
+static inline bool plan_limits_any(const PlanLimits *l) {
+        return l->memory_bytes > 0 || l->pids > 0 || l->cpu_percent > 0;
+}
+
+/* Of each process, as setrlimit(2) has them; never more than the caller's own. */
+typedef struct PlanProcessLimit {
+        int resource; /* RLIMIT_… */
+        uint64_t value;
+} PlanProcessLimit;
+
+#define PLAN_PROCESS_LIMITS_MAX 3U
+
 typedef struct Plan {
         PlanStep *steps;
         size_t n_steps;
         PlanAccess *accesses;
         size_t n_accesses;
         NetworkMode network;
+        PlanLimits limits;
+        PlanProcessLimit process_limits[PLAN_PROCESS_LIMITS_MAX];
+        size_t n_process_limits;
         char *executable; /* path inside of the file to execute */
         char **argv;      /* argv[0] as the caller wrote it */
         char **environment;
@@ -84,6 +107,9 @@ typedef struct Plan {
 
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free);
+
+/* As a policy has them. */
+void plan_set_limits(Plan *p, const Limits *limits);
 
 /* One line a step and a rule, for `bailey show --plan` and for tests: stable and deterministic. */
 int plan_print(const Plan *p, FILE *f);

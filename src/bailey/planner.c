@@ -571,6 +571,7 @@ int plan_new(const Policy *policy, char *const *argv, bool brokered, Plan **ret)
         if (!plan)
                 return -ENOMEM;
         plan->network = brokered ? NETWORK_BROKER : NETWORK_ISOLATED;
+        plan_set_limits(plan, &policy->limits);
         int r = fill_command(&p, argv);
         if (r >= 0)
                 r = add_access(&p, "/", NULL, ACCESS_LIST);

@@ -291,9 +291,10 @@ static int read_set(Reader *r, const Key *key, const TomlValue *v) {
 static int read_bytes(Reader *r, const Key *key, const TomlValue *v) {
         uint64_t *limit = (uint64_t *) (void *) ((char *) r->layer + key->argument), bytes = 0;
 
-        if (v->type == TOML_INTEGER && v->integer > 0)
+        bool none = key->argument == offsetof(Layer, limits.core_bytes); /* may be */
+        if (v->type == TOML_INTEGER && v->integer >= !none)
                 bytes = (uint64_t) v->integer;
-        else if (v->type != TOML_STRING || parse_bytes(v->string, &bytes) < 0 || bytes == 0) {
+        else if (v->type != TOML_STRING || parse_bytes(v->string, &bytes) < 0 || (bytes == 0 && !none)) {
                 if (v->type == TOML_STRING)
                         problem(r, key, v, "\"%s\" is not a size; write \"512m\", \"4g\" or a number of bytes", v->string);
                 else
@@ -367,6 +368,9 @@ static const Key keys[] = {
         {"resources", "cpu_percent", read_count, TOML_INTEGER, offsetof(Layer, limits.cpu_percent)},
         {"resources", "tmp_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.tmp_bytes)},
         {"resources", "shm_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.shm_bytes)},
+        {"resources", "file_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.file_bytes)},
+        {"resources", "core_size", read_bytes, TOML_OTHER, offsetof(Layer, limits.core_bytes)},
+        {"resources", "files_max", read_count, TOML_INTEGER, offsetof(Layer, limits.files_max)},
         {"resources", "reset", read_flag, TOML_BOOLEAN, offsetof(Layer, reset_resources)},
 };
 

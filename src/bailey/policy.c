@@ -82,7 +82,3 @@ bool policy_network_supported(const Policy *p, const char **ret_reason) {
                 return true;
         return false;
 }
-
-bool policy_wants_cgroup(const Policy *p) {
-        return p->limits.memory_bytes != LIMIT_NONE || p->limits.pids_max != LIMIT_NONE || p->limits.cpu_percent != LIMIT_NONE;
-}

@@ -83,5 +83,3 @@ void path_rights_to_string(PathRights rights, char ret[4]);
 
 /* True when a run can give what the policy asks of the network; else *ret_reason is a sentence for people. */
 bool policy_network_supported(const Policy *p, const char **ret_reason);
-/* A limit that needs a cgroup is set. */
-bool policy_wants_cgroup(const Policy *p);

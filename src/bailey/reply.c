@@ -19,13 +19,6 @@ static bool take(Reader *r, char c) {
         return true;
 }
 
-static int hex_digit(char c) {
-        if (ascii_digit(c))
-                return c - '0';
-        c = ascii_lower(c);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* One character after a backslash. What is not ASCII becomes "?": this text is for a person, and rarely has any. */
 static int read_escape(Reader *r) {
         static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
@@ -36,7 +29,7 @@ static int read_escape(Reader *r) {
         if (c == 'u') {
                 int value = 0;
                 for (unsigned i = 0; i < 4; i++) {
-                        int d = r->p < r->end ? hex_digit(*r->p++) : -1;
+                        int d = r->p < r->end ? ascii_hex_value(*r->p++) : -1;
                         if (d < 0)
                                 return -EBADMSG;
                         value = value * 16 + d;

@@ -102,7 +102,7 @@ int show_verb(const Options *o) {
 }
 
 /* What this version cannot do is refused or told, never passed over. */
-static int check_supported(const Policy *policy, const Options *o, GapSet *ret_gaps) {
+static int check_supported(const Policy *policy) {
         const char *reason;
 
         if (!policy_network_supported(policy, &reason)) {
@@ -114,12 +114,6 @@ static int check_supported(const Policy *policy, const Options *o, GapSet *ret_g
                           policy->layer_names[policy->egress_layer] : last && *last ? *last : "the policy", reason);
                 return -EOPNOTSUPP;
         }
-        *ret_gaps = policy_wants_cgroup(policy) ? (GapSet) 1 << GAP_RESOURCES : 0;
-        if (o->strict && (*ret_gaps & ~o->accepted_gaps)) {
-                log_error("Refused by --strict: %s (accept it with --accept-gap %s); nothing was run", gap_describe(GAP_RESOURCES),
-                          gap_to_string(GAP_RESOURCES));
-                return -EOPNOTSUPP;
-        }
         return 0;
 }
 
@@ -129,9 +123,8 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
         _cleanup_(plan_freep) Plan *plan = NULL;
         _cleanup_strv_free_ char **appeared = NULL;
         RunResult result = {};
-        GapSet gaps = 0;
 
-        if (check_supported(policy, o, &gaps) < 0 || home_make(policy) < 0 || home_make_configuration(policy) < 0)
+        if (check_supported(policy) < 0 || home_make(policy) < 0 || home_make_configuration(policy) < 0)
                 return EXIT_NOT_RUN;
         int r = plan_new(policy, argv, broker >= 0, &plan);
         if (r < 0) {
@@ -170,7 +163,6 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
         *ret = result;
         if (!result.started || (observer && observer->unconfined))
                 return result.status;
-        result.gaps |= gaps;
         if (git_watch_end(watch, &appeared) < 0)
                 log_warning("Failed to look at the repositories that the command could change");
         if (o->json)

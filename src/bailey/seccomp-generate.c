@@ -97,6 +97,10 @@ static void load_argument(Program *p, unsigned n) {
         emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t) (offsetof(struct seccomp_data, args) + 8 * n), 0, 0);
 }
 
+static void load_argument_high(Program *p, unsigned n) {
+        emit(p, BPF_LD | BPF_W | BPF_ABS, (uint32_t) (offsetof(struct seccomp_data, args) + 8 * n + 4), 0, 0);
+}
+
 /* if A == k: return action. */
 static void return_if_equal(Program *p, uint32_t k, uint32_t action) {
         emit(p, BPF_JMP | BPF_JEQ | BPF_K, k, 0, 1);
@@ -309,9 +313,8 @@ static void print_code(const Program *p, const char *name) {
         printf("};\n");
 }
 
-/* A filter beside the other for kernels whose Landlock does not scope signals: kill(0, …) would reach the caller's own process
- * group. All else is the other filter's business. */
-static void print_group_program(const Architecture *a) {
+/* A filter beside the other, about one call. All else is the other filter's business. */
+static void print_side_program(const Architecture *a, const char *name, const char *call, void (*check)(Program *p)) {
         const uint32_t tokens[] = {a->token, a->compat};
         static Program p;
 
@@ -320,15 +323,31 @@ static void print_group_program(const Architecture *a) {
         for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]) && tokens[i]; i++) {
                 unsigned s = section_begin(&p, tokens[i]);
                 load_number(&p);
-                unsigned kill = section_begin(&p, (uint32_t) number(tokens[i], "kill"));
-                load_argument(&p, 0);
-                return_if_equal(&p, 0, action_error(EPERM));
-                section_end(&p, kill);
+                unsigned c = section_begin(&p, (uint32_t) number(tokens[i], call));
+                check(&p);
+                section_end(&p, c);
                 emit_return(&p, SECCOMP_RET_ALLOW);
                 section_end(&p, s);
         }
         emit_return(&p, SECCOMP_RET_ALLOW);
-        print_code(&p, "seccomp_program_no_group_signals");
+        print_code(&p, name);
+}
+
+/* For kernels whose Landlock does not scope signals: kill(0, …) would reach the caller's own process group. */
+static void check_group_signal(Program *p) {
+        load_argument(p, 0);
+        return_if_equal(p, 0, action_error(EPERM));
+}
+
+/* Without a PID namespace processes outside can be named, and a limit on its CPU time ends one: only the own limits are set, which 0
+ * names. A pointer to new ones is judged by both of its words. */
+static void check_limits(Program *p) {
+        load_argument(p, 0);
+        return_if_equal(p, 0, SECCOMP_RET_ALLOW);
+        load_argument(p, 2);
+        return_if_any_bit(p, UINT32_MAX, action_error(EPERM));
+        load_argument_high(p, 2);
+        return_if_any_bit(p, UINT32_MAX, action_error(EPERM));
 }
 
 static void print_program(const Architecture *a, const char *name, bool internet) {
@@ -397,7 +416,8 @@ int main(int argc, char *argv[]) {
                                "#include \"bailey/audit-number.h\"\n", argv[1]);
                         print_program(&architectures[i], "seccomp_program_internet", true);
                         print_program(&architectures[i], "seccomp_program_no_internet", false);
-                        print_group_program(&architectures[i]);
+                        print_side_program(&architectures[i], "seccomp_program_no_group_signals", "kill", check_group_signal);
+                        print_side_program(&architectures[i], "seccomp_program_own_limits", "prlimit64", check_limits);
                         print_audit_program(&architectures[i]);
                         return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
                 }

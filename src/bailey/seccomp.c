@@ -51,3 +51,7 @@ int seccomp_load(bool internet, bool group_signals, Failure *f) {
         return internet ? load(seccomp_program_internet, ELEMENTSOF(seccomp_program_internet), f)
                         : load(seccomp_program_no_internet, ELEMENTSOF(seccomp_program_no_internet), f);
 }
+
+int seccomp_load_own_limits(Failure *f) {
+        return load(seccomp_program_own_limits, ELEMENTSOF(seccomp_program_own_limits), f);
+}

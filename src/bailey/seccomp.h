@@ -12,6 +12,9 @@ bool seccomp_available(void);
  * not scope them. no_new_privs must be set. */
 int seccomp_load(bool internet, bool group_signals, Failure *f);
 
+/* Before it, where there is no PID namespace: of no process but the calling one can limits be set. */
+int seccomp_load_own_limits(Failure *f);
+
 /* Has the calls of audit-calls.h wait until somebody at *ret_listener, which is the caller's to close, has let them go on. Of this
  * process and all that it makes; beside any other filter. no_new_privs must be set. */
 int seccomp_listen(int *ret_listener, Failure *f);

@@ -51,6 +51,11 @@ static void print_limit(FILE *f, const char *name, uint64_t value, const char *a
                 fprintf(f, "%s: Some(%llu)%s", name, (unsigned long long) value, after);
 }
 
+static void print_process_limit(FILE *f, const char *name, uint64_t value) {
+        if (value != LIMIT_NONE)
+                fprintf(f, "  %s: %llu (each process)\n", name, (unsigned long long) value);
+}
+
 /* The two lowest layers are the documented form, and need no word; what anybody added is told with its layer. */
 static int print_layer(const Policy *p, size_t layer, unsigned line, FILE *f) {
         if (layer <= FLOOR_LAYER)
@@ -136,6 +141,9 @@ int show_policy(const Policy *p, FILE *f) {
         print_limit(f, "cpu_percent", p->limits.cpu_percent, ", ");
         print_limit(f, "tmp_bytes", p->limits.tmp_bytes, ", ");
         print_limit(f, "shm_bytes", p->limits.shm_bytes, " }\n");
+        print_process_limit(f, "file_size", p->limits.file_bytes);
+        print_process_limit(f, "core_size", p->limits.core_bytes);
+        print_process_limit(f, "files_max", p->limits.files_max);
         if (r >= 0)
                 r = print_escaped(f, "home: ", p->home, "\n");
         fprintf(f, "  (private; the real home is %sgranted)\nenvironment:\n", real_home_granted(p) ? "" : "not ");
@@ -165,6 +173,9 @@ static void add_limits(JsonWriter *w, const Policy *p) {
                 {"cpu_percent", p->limits.cpu_percent, p->limit_layers.cpu_percent},
                 {"tmp_bytes", p->limits.tmp_bytes, p->limit_layers.tmp_bytes},
                 {"shm_bytes", p->limits.shm_bytes, p->limit_layers.shm_bytes},
+                {"file_bytes", p->limits.file_bytes, p->limit_layers.file_bytes},
+                {"core_bytes", p->limits.core_bytes, p->limit_layers.core_bytes},
+                {"files_max", p->limits.files_max, p->limit_layers.files_max},
         };
 
         json_open_object(w, "resources");

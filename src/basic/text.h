@@ -30,6 +30,13 @@ static inline bool ascii_digit(char c) {
 static inline bool ascii_alpha(char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
+/* Of a hexadecimal digit in either case; -1: it is none. */
+static inline int ascii_hex_value(char c) {
+        if (ascii_digit(c))
+                return c - '0';
+        c = ascii_lower(c);
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
 bool ascii_case_equal(const char *a, size_t a_size, const char *b);
 
 /* C0, DEL, C1 and invalid UTF-8 become \xNN, so that text from outside cannot move a terminal's cursor or forge a line.

@@ -43,10 +43,12 @@ static bool pause_for(Acceptor *a, int msec) {
 }
 
 /* The session made the listener and can still set its options, which those accepted inherit. With SO_LINGER close(2) waits for the
- * other side, O_NONBLOCK or not: the loop would stand still for as long as the session likes. */
-static void forget_linger(int fd) {
+ * other side, O_NONBLOCK or not: the loop would stand still for as long as the session likes. With SO_TIMESTAMPING each byte that is sent
+ * leaves something in the socket's error queue, which nobody reads, and the loop would be told of it for ever. */
+static void forget_options(int fd) {
         static const struct linger off = {};
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
+        (void) setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &(int){0}, sizeof(int));
 }
 
 static void *acceptor_thread(void *userdata) {
@@ -59,7 +61,7 @@ static void *acceptor_thread(void *userdata) {
                         continue;
                 int fd = accept4(a->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
                 if (fd >= 0) {
-                        forget_linger(fd);
+                        forget_options(fd);
                         /* A full pipe makes this wait for the loop; a closed one means that it stops. */
                         ssize_t n;
                         do

@@ -2,30 +2,10 @@
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "basic/text.h"
+#include "broker/answer-form.h"
 #include "broker/relay.h"
 
 #define INTERIM_MAX 32U /* 1xx answers before a final one; real servers send one or two */
-
-/* Whether the answer's body was coded though it was asked not to be. An empty member of the list says nothing. */
-static bool is_coded(const Http1Head *head) {
-        for (size_t i = 0; i < head->n_fields; i++) {
-                const Http1Field *f = &head->fields[i];
-                if (!ascii_case_equal(f->name.data, f->name.size, "Content-Encoding"))
-                        continue;
-                for (size_t at = 0, end; at < f->value.size; at = end + 1) {
-                        const char *comma = memchr(f->value.data + at, ',', f->value.size - at);
-                        end = comma ? (size_t) (comma - f->value.data) : f->value.size;
-                        size_t first = at, last = end;
-                        while (first < last && (f->value.data[first] == ' ' || f->value.data[first] == '\t'))
-                                first++;
-                        while (last > first && (f->value.data[last - 1] == ' ' || f->value.data[last - 1] == '\t'))
-                                last--;
-                        if (last > first && !ascii_case_equal(f->value.data + first, last - first, "identity"))
-                                return true;
-                }
-        }
-        return false;
-}
 
 /* "Keep-Alive: timeout=5": it is better not to be there when it closes. */
 static usec_t keep_time(const Http1Head *head) {
@@ -166,9 +146,11 @@ static int begin(Exchange *e, const Http1Head *head) {
         a->framing = http1_response_framing(head, e->request.is_head);
         if (e->provider && a->framing != HTTP1_BODY_NONE) {
                 bool has_body = a->framing != HTTP1_BODY_LENGTH || head->content_length > 0;
-                if (has_body && is_coded(head)) {
-                        log_warning("session %s: provider %s: a provider answered compressed though asked not to", s->session, e->provider->id);
-                        exchange_fail(e, RECEIPT_REFUSED, 502, "compressed answer", "a provider answered compressed though asked not to");
+                const AnswerForm form = has_body ? answer_form(head) : ANSWER_FORM_PLAIN;
+                if (form != ANSWER_FORM_PLAIN) {
+                        log_warning("session %s: provider %s: %s", s->session, e->provider->id, answer_form_words(form));
+                        exchange_fail(e, RECEIPT_REFUSED, 502, form == ANSWER_FORM_CODED ? "compressed answer" : "unreadable answer",
+                                      answer_form_words(form));
                         return 1;
                 }
                 if (a->framing == HTTP1_BODY_LENGTH && head->content_length > RESPONSE_MAX) {

@@ -110,8 +110,10 @@ Broker *broker_free(Broker *b) {
         free_connections(b, true);
         handover_free(b->handover);
         control_free(b->control);
-        if (b->setup)
+        if (b->setup) {
+                refusal_log_sum_up(&b->refusal_log, b->setup->session);
                 exchange_forget_upstreams(b);
+        }
         resolver_free(b->resolver);
         grants_free(b->grants);
         receipts_free(b->receipts);
@@ -228,6 +230,7 @@ void broker_close(Broker *b) {
         free_connections(b, false);
         if (b->setup)
                 exchange_forget_upstreams(b);
+        refusal_log_sum_up(&b->refusal_log, b->setup ? b->setup->session : "-");
         log_info("session %s: closed; %zu tunnels stay open", b->setup ? b->setup->session : "-", b->n_tunnels);
         tell_status(b);
 }

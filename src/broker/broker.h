@@ -10,6 +10,7 @@
 #include "broker/limits.h"
 #include "broker/pipes.h"
 #include "broker/receipts.h"
+#include "broker/refusal-log.h"
 #include "broker/repeats.h"
 #include "broker/setup.h"
 
@@ -43,6 +44,7 @@ struct Broker {
         usec_t full_logged;             /* when the log last said that connections are turned away */
         PipePool pipes;
         Repeats repeats; /* of calls that capabilities do not name */
+        RefusalLog refusal_log;
         sd_event_source *idle;
         usec_t idle_usec, tunnel_idle_usec; /* 0 = BROKER_IDLE_USEC, TUNNEL_IDLE_USEC */
 };

@@ -35,17 +35,36 @@ void connection_set_subject(Connection *c, const char *format, ...) {
         va_end(ap);
 }
 
-void connection_log(Connection *c, LogLevel level, const char *format, ...) {
+static const char *session_name(const Connection *c) {
+        return c->broker->setup ? c->broker->setup->session : "-";
+}
+
+_printf_(3, 0) static void log_text(Connection *c, LogLevel level, const char *format, va_list ap) {
         _cleanup_free_ char *text = NULL;
+
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        if (text)
+                log_line(level, "session %s: %s: %s", session_name(c), c->subject ? c->subject : "a request", text);
+}
+
+void connection_log(Connection *c, LogLevel level, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
+        log_text(c, level, format, ap);
         va_end(ap);
-        if (text)
-                log_line(level, "session %s: %s: %s", c->broker->setup ? c->broker->setup->session : "-",
-                         c->subject ? c->subject : "a request", text);
+}
+
+void connection_log_refusal(Connection *c, const char *format, ...) {
+        va_list ap;
+
+        c->broker->n_refused++;
+        if (!refusal_log_take(&c->broker->refusal_log, session_name(c), now_monotonic()))
+                return;
+        va_start(ap, format);
+        log_text(c, LOG_LEVEL_INFO, format, ap);
+        va_end(ap);
 }
 
 static void log_tunnel_end(Connection *c, const char *how) {

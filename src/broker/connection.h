@@ -107,3 +107,5 @@ void connection_wait_for_dial(Connection *c);
 void connection_set_subject(Connection *c, const char *format, ...) _printf_(2, 3);
 /* "session s1: SUBJECT: …" */
 void connection_log(Connection *c, LogLevel level, const char *format, ...) _printf_(3, 4);
+/* Counts a refusal, and says it as far as refusal-log.h lets it. */
+void connection_log_refusal(Connection *c, const char *format, ...) _printf_(2, 3);

@@ -280,7 +280,7 @@ static int handshake(Exchange *e) {
 static void release_stream(Exchange *e) {
         const AnswerRelay *a = &e->answer;
         bool keep = e->upstream && a->whole && a->keep_upstream && a->end == 0 && relay_buffer_size(&a->in) == 0 && e->request.taken &&
-                    !e->request.broken && relay_buffer_size(&e->request.head) == 0 && relay_buffer_size(&e->request.out) == 0;
+                    !e->request.broken && !e->request.odd_body && relay_buffer_size(&e->request.head) == 0 && relay_buffer_size(&e->request.out) == 0;
 
         e->stream_io = sd_event_source_disable_unref(e->stream_io);
         if (keep)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/text.h"
 #include "broker/http1.h"
 
 /* RFC 9112, section 7.1, byte by byte but for the payload. What each state waits for: */
@@ -17,23 +18,13 @@ enum {
         FAILED,           /* stays so */
 };
 
-static int hex_value(unsigned char c) {
-        if (c >= '0' && c <= '9')
-                return c - '0';
-        if (c >= 'a' && c <= 'f')
-                return c - 'a' + 10;
-        if (c >= 'A' && c <= 'F')
-                return c - 'A' + 10;
-        return -1;
-}
-
 /* Names of trailers are dropped, so a letter, a digit or one of the signs of tchar is all that is asked. */
 static bool is_name_byte(unsigned char c) {
         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr("!#$%&'*+-.^_`|~", c));
 }
 
 static int next_after_size(Http1Chunked *c, unsigned char byte) {
-        int digit = hex_value(byte);
+        int digit = ascii_hex_value((char) byte);
 
         if (digit >= 0) {
                 /* 15 digits and more than 2^60 bytes are no chunk; so nothing here, nor a reader with signed numbers, overflows. */

@@ -40,7 +40,7 @@ static bool is_text(Slice s) {
         return true;
 }
 
-static Slice trim(Slice s) {
+Slice slice_trim(Slice s) {
         while (s.size > 0 && (*s.data == ' ' || *s.data == '\t'))
                 s = (Slice){s.data + 1, s.size - 1};
         while (s.size > 0 && (s.data[s.size - 1] == ' ' || s.data[s.size - 1] == '\t'))
@@ -167,7 +167,7 @@ static int parse_field(Http1Head *h, Slice line, const char **ret_problem) {
         if (!h->is_response && memchr(line.data, '_', n))
                 return malformed(ret_problem, "a header name holds an underscore");
 
-        Slice value = trim((Slice){line.data + n + 1, line.size - n - 1});
+        Slice value = slice_trim((Slice){line.data + n + 1, line.size - n - 1});
         if (!is_text(value))
                 return malformed(ret_problem, "a header value holds a control character");
         h->fields[h->n_fields++] = (Http1Field){.name = {line.data, n}, .value = value};
@@ -194,7 +194,7 @@ static bool next_element(Slice *list, Slice *ret) {
                 const char *comma = memchr(list->data, ',', list->size);
                 size_t n = comma ? (size_t) (comma - list->data) : list->size, skip = comma ? n + 1 : n;
 
-                *ret = trim((Slice){list->data, n});
+                *ret = slice_trim((Slice){list->data, n});
                 *list = (Slice){list->data + skip, list->size - skip};
                 if (ret->size > 0)
                         return true;

@@ -84,6 +84,9 @@ typedef struct Http1Chunked {
  * piece of payload was among them it is *ret_piece (size 0 otherwise). c->done is set after the last CRLF. */
 ssize_t http1_chunked_next(Http1Chunked *c, const char *data, size_t size, Slice *ret_piece);
 
+/* Without optional white space (SP, HTAB) around it. */
+Slice slice_trim(Slice s);
+
 static inline bool slice_is(Slice s, const char *text) {
         return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
+#include "basic/utf8.h"
 #include "broker/provider.h"
 
 #define ROUTE "/provider/"
@@ -16,13 +17,6 @@ int provider_split(Slice path, Slice *ret_id, Slice *ret_rest) {
         return 0;
 }
 
-static int hex_value(char c) {
-        if (ascii_digit(c))
-                return c - '0';
-        c = ascii_lower(c);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes in place; -EBADMSG for a '%' that begins no octet. */
 static ssize_t decode(char *text, size_t size) {
         size_t n = 0;
@@ -32,18 +26,24 @@ static ssize_t decode(char *text, size_t size) {
                         text[n++] = text[i];
                         continue;
                 }
-                if (size - i < 3 || hex_value(text[i + 1]) < 0 || hex_value(text[i + 2]) < 0)
+                if (size - i < 3 || ascii_hex_value(text[i + 1]) < 0 || ascii_hex_value(text[i + 2]) < 0)
                         return -EBADMSG;
-                text[n++] = (char) (hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
+                text[n++] = (char) (ascii_hex_value(text[i + 1]) * 16 + ascii_hex_value(text[i + 2]));
                 i += 2;
         }
         return (ssize_t) n;
 }
 
 static const char *decoded_problem(const char *text, size_t size) {
-        for (size_t i = 0; i < size; i++) {
+        for (size_t i = 0, n; i < size; i += n) {
+                /* Who decodes "%c0%af" loosely gets a slash. */
+                n = utf8_sequence((const unsigned char *) text + i, size - i);
+                if (n == 0)
+                        return "the path is not UTF-8";
                 if (text[i] == '/' || text[i] == '\\')
                         return "the path has an encoded slash or a backslash";
+                if (strchr("?#;", text[i]) && text[i])
+                        return "the path has an encoded ?, # or ;, at which it ends for who decodes it first";
                 if ((unsigned char) text[i] < 0x20 || text[i] == 0x7f)
                         return "the path has an encoded control character";
         }
@@ -114,8 +114,13 @@ static bool same_name(Slice name, const char *other) {
 bool provider_drops_field(const Provider *p, Slice name) {
         static const char *const dropped[] = {
                 "authorization", "x-api-key", "accept-encoding",
-                /* Two ranges of an answer that quotes the key would each hold a part of it, which nobody finds: the whole is asked for. */
-                "range", "if-range",
+                /* In UTF-16 nobody finds the key: ASP.NET Core answers in it when asked. */
+                "accept-charset",
+                /* Two ranges of an answer that quotes the key would each hold a part of it, which nobody finds: the whole is asked for. Old
+                 * spellings, which Apache httpd still reads, and RFC 3229's, which compresses as well. */
+                "range", "if-range", "request-range", "a-im",
+                /* Read by front ends as the host to go to, and by what is behind them. */
+                "forwarded", "x-forwarded-host", "x-forwarded-server", "x-original-host", "x-host",
                 /* Read by Rack, Symfony, Express middleware, ASP.NET, WCF and OData as the method to run. */
                 "x-http-method-override", "x-method-override", "x-http-method", "x-original-method",
                 /* Read by IIS rewriting, Zend, Symfony and several gateways as the path to run. */

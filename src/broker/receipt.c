@@ -25,13 +25,6 @@ Slice receipt_split_query(Slice target, size_t *ret_query_size) {
         return (Slice) {target.data, n};
 }
 
-static int hex_value(char c) {
-        if (ascii_digit(c))
-                return c - '0';
-        c = ascii_lower(c);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Bytes up to a '?' or '#', plain or encoded. */
 static size_t before_query(const char *data, size_t size) {
         for (size_t i = 0; i < size; i++) {
@@ -49,8 +42,8 @@ static size_t decode_once(char *data, size_t size) {
 
         for (size_t i = 0; i < size; i++) {
                 int high, low;
-                if (data[i] == '%' && size - i >= 3 && (high = hex_value(data[i + 1])) >= 0 &&
-                    (low = hex_value(data[i + 2])) >= 0) {
+                if (data[i] == '%' && size - i >= 3 && (high = ascii_hex_value(data[i + 1])) >= 0 &&
+                    (low = ascii_hex_value(data[i + 2])) >= 0) {
                         data[n++] = (char) (high * 16 + low);
                         i += 2;
                 } else
@@ -67,7 +60,7 @@ static size_t scrub_credentials(char *data, size_t size) {
         for (size_t i = 0; i < size;) {
                 bool is = size - i >= whole && ascii_case_equal(data + i, STRLEN(CREDENTIAL_PREFIX), CREDENTIAL_PREFIX);
                 for (size_t k = STRLEN(CREDENTIAL_PREFIX); is && k < whole; k++)
-                        is = hex_value(data[i + k]) >= 0;
+                        is = ascii_hex_value(data[i + k]) >= 0;
                 if (!is) {
                         data[n++] = data[i++];
                         continue;

@@ -85,32 +85,33 @@ static void put_host(RelayBuffer *b, const Exchange *e) {
         put_text(b, "\r\n");
 }
 
-static void put_secret(RelayBuffer *b, const char *name, const char *before, const Secret *secret) {
+static void put_secret(RelayBuffer *b, const char *name, const char *before, const Secret *secret, size_t padding) {
         put_text(b, name);
         put_text(b, before);
         put(b, secret_data(secret), secret_size(secret));
+        put(b, "==", padding);
         put_text(b, "\r\n");
 }
 
 static void put_key(RelayBuffer *b, const Provider *p, const Http1Head *head) {
         switch (p->placement) {
         case PLACEMENT_X_API_KEY:
-                put_secret(b, "x-api-key", ": ", p->key);
+                put_secret(b, "x-api-key", ": ", p->key, 0);
                 break;
         case PLACEMENT_BASIC:
-                put_secret(b, "Authorization", ": Basic ", p->basic);
+                put_secret(b, "Authorization", ": Basic ", p->basic, (4 - secret_size(p->basic) % 4) % 4);
                 break;
         case PLACEMENT_HEADER:
-                put_secret(b, p->header, ": ", p->key);
+                put_secret(b, p->header, ": ", p->key, 0);
                 break;
         case PLACEMENT_EITHER:
                 if (http1_count(head, "x-api-key") > 0)
-                        put_secret(b, "x-api-key", ": ", p->key);
+                        put_secret(b, "x-api-key", ": ", p->key, 0);
                 __attribute__((fallthrough));
         case PLACEMENT_BEARER:
         case _PLACEMENT_MAX:
         case _PLACEMENT_INVALID:
-                put_secret(b, "Authorization", ": Bearer ", p->key);
+                put_secret(b, "Authorization", ": Bearer ", p->key, 0);
                 break;
         }
         put_text(b, "Accept-Encoding: identity\r\n");
@@ -146,7 +147,7 @@ static void put_head(RelayBuffer *b, const Exchange *e, const Http1Head *head, S
                 put_key(b, e->provider, head);
         put_framing(b, head);
         /* A forward's upstream connection is never shared or kept. */
-        put_text(b, e->provider ? "\r\n" : "Connection: close\r\n\r\n");
+        put_text(b, e->provider && !e->request.odd_body ? "\r\n" : "Connection: close\r\n\r\n");
 }
 
 int relay_request_prepare(Exchange *e, const Http1Head *head, size_t head_size, const ExchangeTarget *target) {
@@ -157,6 +158,9 @@ int relay_request_prepare(Exchange *e, const Http1Head *head, size_t head_size, 
         q->left = head->framing == HTTP1_BODY_LENGTH ? head->content_length : 0;
         q->taken = head->framing == HTTP1_BODY_NONE || (head->framing == HTTP1_BODY_LENGTH && q->left == 0);
         q->is_head = slice_is(head->method, "HEAD");
+        /* RFC 9110, section 9.3: in other methods it has no meaning, and servers that do not read it read a request out of it, which the head of
+         * the next call, key and all, would complete. */
+        q->odd_body = !q->taken && !slice_is(head->method, "POST") && !slice_is(head->method, "PUT") && !slice_is(head->method, "PATCH");
         /* RFC 9110, section 9.2.2. */
         q->idempotent = q->is_head || slice_is(head->method, "GET") || slice_is(head->method, "OPTIONS") || slice_is(head->method, "PUT") ||
                         slice_is(head->method, "DELETE") || slice_is(head->method, "TRACE");

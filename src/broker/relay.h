@@ -41,6 +41,7 @@ typedef struct RequestRelay {
         bool taken;          /* the whole body was taken from the client */
         bool broken;         /* the upstream takes no more */
         bool is_head, idempotent;
+        bool odd_body;       /* one that a server may take for the next request: the connection ends with this call */
         bool wants_continue; /* the client waits for 100 Continue */
         uint64_t bytes;      /* body bytes sent upstream */
 } RequestRelay;

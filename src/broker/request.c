@@ -31,9 +31,8 @@ void request_refuse(Connection *c, Answer a, const char *body, const char *detai
         const AnswerWords *w = answer_words(a);
         const char *text = body ? body : w->body ? w->body : w->reason;
 
-        c->broker->n_refused++;
-        connection_log(c, LOG_LEVEL_INFO, "refused with %u: %s%s%s%s", w->status, text, a == ANSWER_NOT_PUBLIC ? ", which no grant changes" : "",
-                       detail && *detail ? ": " : "", detail ? detail : "");
+        connection_log_refusal(c, "refused with %u: %s%s%s%s", w->status, text, a == ANSWER_NOT_PUBLIC ? ", which no grant changes" : "",
+                               detail && *detail ? ": " : "", detail ? detail : "");
         if (c->protocol == CONNECTION_SOCKS5)
                 socks_refuse(c, answer_to_socks5(a));
         else

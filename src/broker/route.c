@@ -27,6 +27,10 @@ static bool leave_receipt(const Call *call, unsigned status, ReceiptOutcome outc
         return receipts_add(call->c->broker->receipts, &receipt);
 }
 
+static bool may_log(const Connection *c) {
+        return refusal_log_take(&c->broker->refusal_log, c->broker->setup->session, now_monotonic());
+}
+
 /* Answers with words of ours, leaves the receipt, and returns the status. `logged` is what the log says of it: NULL for the body, "" for nothing. */
 static int turn_away(const Call *call, unsigned status, const char *reason, const char *body, const char *extra, const char *logged) {
         const Connection *c = call->c;
@@ -34,7 +38,7 @@ static int turn_away(const Call *call, unsigned status, const char *reason, cons
 
         /* Denials can come by the thousand; their receipt's rule bounds the log as well. */
         bool kept = leave_receipt(call, status, outcome);
-        if ((kept || outcome != RECEIPT_DENIED) && (!logged || *logged))
+        if ((!logged || *logged) && (outcome == RECEIPT_DENIED ? kept : may_log(c)))
                 log_warning("session %s: provider %s: %s with %u: %s", c->broker->setup->session, call->provider->id, receipt_outcome_to_string(outcome),
                             status, logged ?: body);
         int r = connection_answer(call->c, status, reason, body, extra, call->head->keep_alive);
@@ -160,7 +164,8 @@ int route_authorize(Connection *c, const Http1Head *head, Slice path, ExchangeTa
         if (provider_split(path, &id, &rest) >= 0)
                 p = setup_find_provider(s, id);
         if (!p) {
-                log_info("session %s: a call for a provider that this broker does not serve", s->session);
+                if (may_log(c))
+                        log_info("session %s: a call for a provider that this broker does not serve", s->session);
                 int r = connection_answer(c, 404, "Not Found", "no such provider route", NULL, head->keep_alive);
                 return r < 0 ? r : 404;
         }

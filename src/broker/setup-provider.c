@@ -147,7 +147,7 @@ static int make_basic(Provider *p, const char *user) {
                 return -ENOMEM;
         }
         base64_encode(plain, n, text);
-        int r = secret_new(text, BASE64_SIZE(n), &p->basic);
+        int r = secret_new(text, BASE64_SIZE(n) - (3 - n % 3) % 3, &p->basic);
         secret_wipe(plain, n);
         secret_wipe(text, BASE64_SIZE(n));
         free(plain);

@@ -40,7 +40,7 @@ typedef struct Provider {
         char *refusal;         /* why it will not be called (S083): answered with 502; NULL = fine */
         Placement placement;
         char *header;          /* of PLACEMENT_HEADER */
-        Secret *basic;         /* of PLACEMENT_BASIC: what follows "Basic ", key and all */
+        Secret *basic;         /* of PLACEMENT_BASIC: what follows "Basic ", key and all, without the padding at its end: it may be quoted so */
         Capability *capabilities;
         size_t n_capabilities;
         bool every_call;       /* capabilities is "*": nothing is logged of them */

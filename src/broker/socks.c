@@ -19,11 +19,6 @@ Slice socks_established(void) {
         return (Slice){reply, sizeof(reply)};
 }
 
-static void note(Connection *c, const char *problem) {
-        c->broker->n_refused++;
-        connection_log(c, LOG_LEVEL_INFO, "refused: %s", problem);
-}
-
 void socks_refuse(Connection *c, Socks5Reply reply) {
         char buffer[SOCKS5_REPLY_SIZE];
 
@@ -36,7 +31,7 @@ void socks_refuse(Connection *c, Socks5Reply reply) {
 }
 
 void socks_time_out(Connection *c) {
-        note(c, "the request did not arrive in time");
+        connection_log_refusal(c, "refused: the request did not arrive in time");
         connection_free(c);
 }
 
@@ -45,7 +40,7 @@ static void take_greeting(Connection *c) {
         bool password = false;
 
         if ((uint8_t) c->in[0] == SOCKS4_VERSION) {
-                note(c, "SOCKS4 has no place for the session's credential; use socks5h");
+                connection_log_refusal(c, "refused: SOCKS4 has no place for the session's credential; use socks5h");
                 connection_free(c);
                 return;
         }
@@ -53,14 +48,14 @@ static void take_greeting(Connection *c) {
         if (n == 0)
                 connection_read_more(c);
         else if (n < 0) {
-                note(c, problem);
+                connection_log_refusal(c, "refused: %s", problem);
                 connection_free(c);
         } else {
                 const uint8_t choice[] = {SOCKS5_VERSION, password ? SOCKS5_METHOD_PASSWORD : SOCKS5_METHOD_NONE};
                 c->head_size = (size_t) n;
                 c->step = SOCKS_CREDENTIAL;
                 if (!password)
-                        note(c, "the client does not offer a user and a password");
+                        connection_log_refusal(c, "refused: the client does not offer a user and a password");
                 (void) connection_send(c, choice, sizeof(choice), password);
         }
 }
@@ -84,7 +79,7 @@ static void take_credential(Connection *c) {
         }
         bool good = n > 0 && authorized(c->broker, user, password);
         if (!good) {
-                note(c, problem ?: "the credential is not this session's");
+                connection_log_refusal(c, "refused: %s", problem ?: "the credential is not this session's");
                 answer[1] = 1;
         }
         c->head_size = n > 0 ? (size_t) n : c->in_size;
@@ -105,7 +100,7 @@ static void take_request(Connection *c) {
         }
         c->head_size = n > 0 ? (size_t) n : c->in_size;
         if (n < 0) {
-                note(c, problem);
+                connection_log_refusal(c, "refused: %s", problem);
                 socks_refuse(c, n == -EOPNOTSUPP ? SOCKS5_COMMAND : n == -EAFNOSUPPORT ? SOCKS5_ADDRESS_TYPE : SOCKS5_FAILURE);
                 return;
         }

@@ -20,13 +20,6 @@ static int refuse(const char **ret_problem, const char *problem, int error) {
         return error;
 }
 
-static int hex_digit(char c) {
-        if (ascii_digit(c))
-                return c - '0';
-        c = ascii_lower(c);
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* "user:password" with percent-encoding taken away; buffer holds as many bytes as text. */
 static ssize_t decode(const char *text, size_t size, char *buffer) {
         size_t n = 0;
@@ -36,7 +29,7 @@ static ssize_t decode(const char *text, size_t size, char *buffer) {
                         buffer[n++] = text[i];
                         continue;
                 }
-                int high = i + 2 < size ? hex_digit(text[i + 1]) : -1, low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
+                int high = i + 2 < size ? ascii_hex_value(text[i + 1]) : -1, low = i + 2 < size ? ascii_hex_value(text[i + 2]) : -1;
                 if (high < 0 || low < 0)
                         return -EBADMSG;
                 buffer[n++] = (char) (high << 4 | low);

@@ -17,6 +17,7 @@
 #include "errand/terminal.h"
 #include "shared/bus-object.h"
 
+#define DRIVER "org.freedesktop.DBus"
 #define DRAIN_USEC (2 * USEC_PER_SEC) /* for output that is on its way when the command has ended */
 #define NOTICES_MAX 20U               /* kept while a terminal is raw: the newest would be lost in thousands anyway */
 
@@ -370,7 +371,9 @@ static int on_owner(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
         Attachment *a = userdata;
         const char *name, *owner;
 
-        if (sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || !streq(name, BUS_NAME) || a->exited || a->leaving)
+        /* Sent to us alone by whoever likes, one passes the rule: libsystemd takes any sender for a well-known name. */
+        if (!streq_ptr(sd_bus_message_get_sender(m), DRIVER) ||
+            sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || !streq(name, BUS_NAME) || a->exited || a->leaving)
                 return 0;
         if (!*owner) {
                 (void) notice(a, "errandd went away; the session goes on, and how it ends is told when errandd is back");
@@ -404,7 +407,7 @@ static int subscribe(Attachment *a) {
                 }
         }
         if (a->connection->owner) {
-                r = sd_bus_add_match(a->connection->bus, NULL, "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" BUS_NAME
+                r = sd_bus_add_match(a->connection->bus, NULL, "type='signal',sender='" DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME
                                      "'", on_owner, a);
                 if (r < 0) {
                         log_error_errno(r, "Failed to listen to the bus: %m");

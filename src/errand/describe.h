@@ -6,8 +6,9 @@
 #include "errand/connect.h"
 
 typedef struct Description {
-        char *state, *reason, *project, *provider, *model, *network, *backend, *command; /* never NULL after describe() */
-        char *allow; /* NULL: as configured */
+        const char *state, *reason, *project, *provider, *model, *network, *backend; /* of the message; never NULL after describe() */
+        char *command; /* nor this */
+        char *allow;   /* NULL: as configured */
         int status;
         uint32_t owner, payload;
         uint64_t created, started, ended, refused;

@@ -40,7 +40,7 @@ static int ask(sd_bus *bus, const char *member, usec_t timeout, sd_bus_error *e,
         return r < 0 ? r : sd_bus_call(bus, m, timeout, e, ret);
 }
 
-int message_bus_owner(sd_bus *bus, char **ret) {
+static int ask_owner(sd_bus *bus, char **ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *owner;
@@ -85,7 +85,7 @@ static int start(sd_bus *bus, char **ret_problem) {
 }
 
 static int find_owner(sd_bus *bus, bool may_start, char **ret_owner, char **ret_problem) {
-        int r = message_bus_owner(bus, ret_owner);
+        int r = ask_owner(bus, ret_owner);
 
         if (r != -ENXIO || !may_start)
                 return r;
@@ -93,7 +93,7 @@ static int find_owner(sd_bus *bus, bool may_start, char **ret_owner, char **ret_
         if (r <= 0)
                 return r < 0 ? r : -ENXIO;
         r = start(bus, ret_problem);
-        return r < 0 ? r : message_bus_owner(bus, ret_owner);
+        return r < 0 ? r : ask_owner(bus, ret_owner);
 }
 
 int message_bus_open(MessageBusKind kind, bool may_start, sd_bus **ret, char **ret_owner, char **ret_problem) {

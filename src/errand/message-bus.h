@@ -21,6 +21,3 @@ int bus_await_ready(sd_bus *bus, usec_t timeout);
  * hears what was meant for it. -ENOMEDIUM: there is no such bus; -ENXIO: errandd is not on it and cannot be started; -EACCES, -EPERM: the bus may not be
  * used; -ETIMEDOUT: the bus does not answer; -EREMOTEIO: errandd was to be started and was not, *ret_problem (to free) says why. */
 int message_bus_open(MessageBusKind kind, bool may_start, sd_bus **ret, char **ret_owner, char **ret_problem);
-
-/* Who has errandd's name now; -ENXIO: nobody. */
-int message_bus_owner(sd_bus *bus, char **ret);

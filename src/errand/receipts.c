@@ -5,6 +5,7 @@
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "basic/text.h"
+#include "errand/entries.h"
 #include "errand/json-output.h"
 #include "errand/output.h"
 #include "errand/receipts.h"
@@ -61,57 +62,20 @@ static int append_filter(sd_bus_message *m, const Filter *f, uint32_t limit) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int read_entry(sd_bus_message *m, const char *name, Receipt *receipt) {
-        const struct {
-                const char *name;
-                char type;
-                void *place;
-        } fields[] = {
-                {"Number", 't', &receipt->number},     {"EndedUSec", 't', &receipt->ended},   {"QueryLength", 't', &receipt->query},
-                {"Status", 't', &receipt->status},     {"DurationUSec", 't', &receipt->duration}, {"BytesUp", 't', &receipt->up},
-                {"BytesDown", 't', &receipt->down},         {"Session", 's', &receipt->session},   {"Provider", 's', &receipt->provider},
-                {"Host", 's', &receipt->host},         {"Method", 's', &receipt->method},     {"Path", 's', &receipt->path},
-                {"Outcome", 's', &receipt->outcome},   {"Unrecorded", 't', &receipt->unrecorded},
-        };
-        const char *contents;
-        int r = sd_bus_message_peek_type(m, NULL, &contents);
-
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
-                if (!streq(fields[i].name, name) || contents[0] != fields[i].type)
-                        continue;
-                r = sd_bus_message_enter_container(m, 'v', contents);
-                if (r >= 0)
-                        r = sd_bus_message_read_basic(m, fields[i].type, fields[i].place);
-                return r < 0 ? r : sd_bus_message_exit_container(m);
-        }
-        return sd_bus_message_skip(m, "v");
-}
-
 static int read_receipt(sd_bus_message *m, Receipt *ret) {
         Receipt receipt = {.session = "", .provider = "", .host = "", .method = "", .path = "", .outcome = ""};
-        const char *name;
-        int r;
+        const Entry entries[] = {
+                {"Number", 't', &receipt.number},        {"EndedUSec", 't', &receipt.ended},   {"QueryLength", 't', &receipt.query},
+                {"Status", 't', &receipt.status},        {"DurationUSec", 't', &receipt.duration}, {"BytesUp", 't', &receipt.up},
+                {"BytesDown", 't', &receipt.down},       {"Session", 's', &receipt.session},   {"Provider", 's', &receipt.provider},
+                {"Host", 's', &receipt.host},            {"Method", 's', &receipt.method},     {"Path", 's', &receipt.path},
+                {"Outcome", 's', &receipt.outcome},      {"Unrecorded", 't', &receipt.unrecorded},
+        };
 
-        r = sd_bus_message_enter_container(m, 'a', "{sv}");
-        if (r <= 0)
-                return r;
-        while ((r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = sd_bus_message_read_basic(m, 's', &name);
-                if (r >= 0)
-                        r = read_entry(m, name, &receipt);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(m);
-                if (r < 0)
-                        return r;
-        }
-        if (r >= 0)
-                r = sd_bus_message_exit_container(m);
-        if (r < 0)
-                return r;
-        *ret = receipt;
-        return 1;
+        int r = entries_read(m, entries, ELEMENTSOF(entries));
+        if (r > 0)
+                *ret = receipt;
+        return r;
 }
 
 static int read_json(Page *p) {

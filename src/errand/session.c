@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "basic/clock.h"
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/parse.h"
@@ -11,7 +10,6 @@
 #include "errand/create.h"
 #include "errand/describe.h"
 #include "errand/json-output.h"
-#include "errand/output.h"
 #include "errand/sessions.h"
 #include "errand/verbs.h"
 

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "basic/fd.h"
-#include "basic/log.h"
 #include "errand/tty-agent.h"
 
 #define AGENT "/usr/bin/pkttyagent" /* by its place: what a PATH finds would be trusted with a password */

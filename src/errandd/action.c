@@ -9,6 +9,7 @@
 #define LOG_CONTROL "org.freedesktop.LogControl1"
 
 #define METHOD(interface, member, permission, scope) {interface, member, MEMBER_METHOD, PERMISSION_##permission, SCOPE_##scope}
+#define LARGE(interface, member, permission, scope) {interface, member, MEMBER_METHOD, PERMISSION_##permission, SCOPE_##scope, .large = true}
 #define PROPERTY(interface, member, permission, scope) {interface, member, MEMBER_READ, PERMISSION_##permission, SCOPE_##scope}
 #define WRITABLE(interface, member, permission, scope) {interface, member, MEMBER_WRITE, PERMISSION_##permission, SCOPE_##scope}
 
@@ -17,16 +18,16 @@ static const Action actions[] = {
         METHOD("org.freedesktop.DBus.Peer", "Ping", PUBLIC, NONE),
         METHOD("org.freedesktop.DBus.Peer", "GetMachineId", PUBLIC, NONE),
         METHOD("org.freedesktop.DBus.Introspectable", "Introspect", PUBLIC, NONE), /* child nodes of sessions are filtered */
-        METHOD("org.freedesktop.DBus.ObjectManager", "GetManagedObjects", READ, FILTER),
+        LARGE("org.freedesktop.DBus.ObjectManager", "GetManagedObjects", READ, FILTER),
 
         METHOD(MANAGER, "Subscribe", PUBLIC, NONE), /* what is sent then is filtered by READ, for each subscriber */
         METHOD(MANAGER, "Unsubscribe", PUBLIC, NONE),
         METHOD(MANAGER, "CreateSession", CREATE, OBJECT),
         METHOD(MANAGER, "GetSession", READ, OBJECT),
-        METHOD(MANAGER, "ListSessions", READ, FILTER),
-        METHOD(MANAGER, "ListThreads", READ, FILTER),
-        METHOD(MANAGER, "ListGrants", READ, OBJECT),
-        METHOD(MANAGER, "ListReceipts", READ, FILTER),
+        LARGE(MANAGER, "ListSessions", READ, FILTER),
+        LARGE(MANAGER, "ListThreads", READ, FILTER),
+        LARGE(MANAGER, "ListGrants", READ, OBJECT),
+        LARGE(MANAGER, "ListReceipts", READ, FILTER),
         METHOD(MANAGER, "Reload", MANAGE, NONE),
         METHOD(MANAGER, "CheckConfiguration", MANAGE, NONE),
         PROPERTY(MANAGER, "Version", PUBLIC, NONE),
@@ -40,8 +41,8 @@ static const Action actions[] = {
         METHOD(SESSION, "Stop", CONTROL, OBJECT),
         METHOD(SESSION, "Kill", CONTROL, OBJECT),
         METHOD(SESSION, "Interrupt", CONTROL, OBJECT),
-        METHOD(SESSION, "Describe", READ, OBJECT),
-        METHOD(SESSION, "ReadTranscript", READ, OBJECT),
+        LARGE(SESSION, "Describe", READ, OBJECT),
+        LARGE(SESSION, "ReadTranscript", READ, OBJECT),
         METHOD(SESSION, "Attach", ATTACH, OBJECT),
         METHOD(SESSION, "OpenStdio", ATTACH, OBJECT),
         METHOD(SESSION, "Resize", ATTACH, OBJECT),

@@ -36,6 +36,7 @@ typedef struct Action {
         MemberKind kind;
         Permission permission;
         ActionScope scope;
+        bool large; /* its answer may have a MiB and more: it waits while the caller has not taken others (BUS_QUEUED_LARGE_MAX) */
 } Action;
 
 /* NULL: not in the table, so denied. Properties.Get, GetAll and Set are not in it: they are looked up by the property they name. */

@@ -49,7 +49,8 @@ BrokerClient *broker_client_free(BrokerClient *b) {
         return mfree(b);
 }
 
-bool broker_client_connected(const BrokerClient *b) {
+/* Whether it can be asked now. */
+static bool can_be_asked(const BrokerClient *b) {
         return b->channel && b->lost == 0;
 }
 
@@ -363,7 +364,7 @@ int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, 
 
         if (remaining == 0)
                 return -ETIME;
-        if (!broker_client_connected(b))
+        if (!can_be_asked(b))
                 return -ENOTCONN;
         (void) snprintf(id, sizeof(id), "%u", g->number);
         channel_open(b->channel, &w, "grant");
@@ -379,7 +380,7 @@ int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, v
         _cleanup_(json_writer_done) JsonWriter w = {};
         char id[16];
 
-        if (!broker_client_connected(b))
+        if (!can_be_asked(b))
                 return -ENOTCONN;
         (void) snprintf(id, sizeof(id), "%u", number);
         channel_open(b->channel, &w, "revoke");

@@ -34,9 +34,6 @@ int broker_client_new(sd_event *event, const BrokerSpawn *spawn, const BrokerUni
 BrokerClient *broker_client_free(BrokerClient *b);
 DEFINE_CLEANUP(BrokerClient *, broker_client_free);
 
-/* Whether it can be asked now. */
-bool broker_client_connected(const BrokerClient *b);
-
 typedef struct BrokerSetup {
         const char *session;
         const Credentials *credentials;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 
@@ -87,6 +86,7 @@ static int client_new(BusConnection *c, const char *name, BusLink **ret, sd_bus_
         r = bus_link_new(c, name, UID_NONE, &l);
         if (r < 0)
                 return r;
+        /* It waits as long as libsystemd waits for any answer (25 s). */
         r = sd_bus_call_method_async(c->bus, &l->lookup, DRIVER, DRIVER_PATH, DRIVER, "GetConnectionUnixUser", on_uid, l, "s", name);
         if (r < 0) {
                 bus_link_close(l);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <sys/epoll.h>
 
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "shared/bus-vtable.h"

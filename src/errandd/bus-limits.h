@@ -27,7 +27,6 @@
 #define BUS_HELD_SIZE_MAX (256U * 1024U)    /* bytes of a call that is held, on either kind of connection: command, env and allow at their most */
 #define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them; each may carry 16 descriptors (max_message_unix_fds) as well */
 #define BUS_FOLLOWED_MAX 16U                /* sessions of others whose signals a link was let through to */
-#define BUS_LOOKUP_USEC (25 * USEC_PER_SEC) /* for the bus daemon's answer; the D-Bus reference's own default */
 
 #define BUS_OPTIONS_MAX 32U              /* entries of an a{sv}; no method knows as many */
 #define BUS_TEXT_MAX 4096U               /* one string: a path is the longest of them (PATH_MAX) */

@@ -6,7 +6,6 @@
 
 #include <systemd/sd-bus.h>
 
-
 #include "errandd/authorizer.h"
 #include "errandd/manager.h"
 

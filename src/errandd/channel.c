@@ -173,3 +173,9 @@ int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, Channe
         c->n_pending++;
         return 0;
 }
+
+void channel_forget(Channel *c, const void *userdata) {
+        for (Pending *p = c->pending; p; p = p->next)
+                if (p->userdata == userdata)
+                        p->reply = NULL;
+}

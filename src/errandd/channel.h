@@ -36,3 +36,5 @@ int channel_connect(int directory, const char *name, uid_t uid);
 void channel_open(Channel *c, JsonWriter *w, const char *type);
 /* Sends it; fds stay the caller's. reply may be NULL. A negative errno means that nothing was sent and nothing will be called. */
 int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, void *userdata);
+/* No reply is called with that userdata any more: what it points to goes. */
+void channel_forget(Channel *c, const void *userdata);

@@ -53,7 +53,7 @@ const char *check_provider_id(const char *s) {
                                                        : NULL;
 }
 
-const char *check_variable(const char *s) {
+static const char *check_variable(const char *s) {
         return !consists_of(s, "_", 128) || ascii_digit(s[0])
                        ? "is not a variable's name (letters, digits and '_', not first a digit)"
                        : NULL;

@@ -10,9 +10,8 @@ const char *check_argument(const char *s);        /* anything but control charac
 const char *check_account(const char *s);         /* a name as useradd(8) makes them */
 const char *check_email(const char *s);
 const char *check_provider_id(const char *s);     /* [a-z0-9-]{1,32} */
-const char *check_variable(const char *s);        /* a variable's name */
-const char *check_session_variable(const char *s); /* and not one that every session's environment places: PATH, HOME */
-const char *check_credential_variable(const char *s); /* and not one of a proxy or the loader */
+const char *check_session_variable(const char *s); /* a variable's name, and not one that every session's environment places: PATH, HOME */
+const char *check_credential_variable(const char *s); /* a variable's name, and not one of a proxy or the loader */
 const char *check_path_element(const char *s);    /* of PATH: no ':' */
 const char *check_base_url(const char *s);        /* http:// or https://, a host, no user, query or fragment */
 const char *check_incus_name(const char *s);      /* of a project, image alias or instance: no option, no path */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
@@ -251,6 +250,8 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         int r;
 
         r = find_action(m, &p->action, error);
+        if (r >= 0 && !answer && p->action->large && bus_connection_postpone(l->connection, m))
+                return -EINPROGRESS;
         if (r >= 0)
                 r = find_object_session(l, m, p, error);
         if (r < 0 || p->action->permission == PERMISSION_PUBLIC)
@@ -278,17 +279,6 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
                                             p->object.kind == BUS_OBJECT_RECEIPT ? "receipt" : "session");
         return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "you may not use %s: it needs %s%s", p->action->member,
                               permission_action_id(p->action->permission, p->own), who_may(l->connection->face->authorizer, p));
-}
-
-/* Of up to a MiB and more. */
-static bool has_large_answer(sd_bus_message *m) {
-        static const char *const members[] = {"Describe", "GetManagedObjects", "ListGrants", "ListReceipts", "ListSessions", "ListThreads",
-                                              "ReadTranscript"};
-
-        for (size_t i = 0; i < ELEMENTSOF(members); i++)
-                if (streq(sd_bus_message_get_member(m), members[i]))
-                        return true;
-        return false;
 }
 
 /* What libsystemd itself tells, and what is none of the gate's: 1 or 0 for the filter, -EAGAIN: it is a call. */
@@ -338,8 +328,6 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         c->admitted = NULL;
         stored_receipt_list_done(&c->receipt);
         answer = held_take(l, m);
-        if (!answer && has_large_answer(m) && bus_connection_postpone(c, m))
-                return 1;
         r = pass(l, m, answer, &p, error);
         if (answer)
                 held_free(answer);

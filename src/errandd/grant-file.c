@@ -3,7 +3,6 @@
 /* grants.json: {"v":1,"last":3,"grants":[{"number":1,"host":"api.example.com","duration":"10m","granted":µs,"boottime":µs,
  * "boot":"…","by":1000,"used":µs}, …]}; "used" only of a grant for once that was used. */
 
-
 #include "basic/json-writer.h"
 #include "basic/text.h"
 #include "errandd/grant-list.h"

@@ -268,6 +268,11 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked: %s", strerror(-r)) : 0;
 }
 
+void launch_client_forget(LaunchClient *l, const void *userdata) {
+        if (l->channel)
+                channel_forget(l->channel, userdata);
+}
+
 static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int state, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 

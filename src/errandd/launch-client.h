@@ -52,6 +52,8 @@ typedef struct Launch {
 
 /* reply: "launched" with "pid", and "scope" for one. */
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f);
+/* The reply to a launch with that userdata is not called any more. */
+void launch_client_forget(LaunchClient *l, const void *userdata);
 /* A shim that an earlier launcher started, found by its socket: its end will be told. */
 int launch_client_adopt(LaunchClient *l, const char *session, const char *socket);
 /* Has it stop what it may be starting for that session; that it starts nothing is fine. */

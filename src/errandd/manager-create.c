@@ -4,12 +4,15 @@
 
 #include "basic/fd.h"
 #include "basic/log.h"
-#include "basic/path.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
+
+/* Of one account that is no operator. */
+#define CREATED_MAX 64U /* as many as may run by default (limits.maxLiveSessions) */
+#define OWNED_MAX 2048U /* eight accounts have to join to fill one GetManagedObjects (BUS_OBJECTS_MAX) */
 
 static int copy_text(const char *from, char **ret) {
         *ret = from ? strdup(from) : NULL;
@@ -183,6 +186,22 @@ static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_
         return r < 0 ? fault_set(f, ERROR_STORAGE, "the record cannot be made: %s", strerror(-r)) : 0;
 }
 
+/* One account does not take what all need: descriptors, of which a session that was not started holds four, and the places of a listing. */
+static int check_count(const Manager *m, const Caller *caller, Fault *f) {
+        size_t all = 0, created = 0;
+
+        for (size_t i = 0; !caller->operator && i < m->n_sessions; i++)
+                if (m->sessions[i]->record->owner == caller->uid) {
+                        all++;
+                        created += session_state(m->sessions[i]) == SESSION_CREATED;
+                }
+        if (created >= CREATED_MAX)
+                return fault_set(f, ERROR_LIMIT, "%u sessions of yours were never started; start or collect some", CREATED_MAX);
+        if (all >= OWNED_MAX)
+                return fault_set(f, ERROR_LIMIT, "%u sessions of yours are kept; collect some that are over", OWNED_MAX);
+        return 0;
+}
+
 /* Everything of the call is found good, and nothing is on disk: 0, or -EINPROGRESS when the project is to be made. */
 static int check_create(Manager *m, const Caller *caller, const SessionOptions *o, Place *place, SessionRecord **ret, Fault *f) {
         _cleanup_(session_record_freep) SessionRecord *record = NULL;
@@ -190,6 +209,8 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
         if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
         int r = check_id(m, o->id, f);
+        if (r >= 0)
+                r = check_count(m, caller, f);
         if (r >= 0)
                 r = open_project(m, caller, o, place, f);
         if (r < 0)
@@ -226,13 +247,12 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         record->project = TAKE_PTR(place.name);
         r = record->id ? session_record_write(dir, record) : -ENOMEM;
         if (r >= 0)
-                r = session_new(m, record, dir, &s);
+                r = session_new(m, record, &s);
         if (r < 0) {
                 (void) record_remove(m->records, id);
                 return fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", id, strerror(-r));
         }
         TAKE_PTR(record);
-        TAKE_FD(dir);
         s->project = TAKE_FD(place.fd);
         s->rows = o->rows;
         s->columns = o->columns;

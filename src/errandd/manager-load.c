@@ -38,7 +38,7 @@ static void close_record(Session *s) {
         LastWord word = {};
         unsigned damaged = 0;
 
-        _cleanup_close_ int fd = record_open_read(s->dir, "events");
+        _cleanup_close_ int dir = session_open_dir(s), fd = dir < 0 ? dir : record_open_read(dir, "events");
         if (fd >= 0)
                 (void) events_read(fd, &record->events_length, on_line, &word, &damaged);
         bool by_itself = word.exited && streq_ptr(word.reason, "exited") && record->state != SESSION_STARTING;
@@ -60,12 +60,11 @@ static int load_one(Manager *m, SessionRecord **record) {
         _cleanup_close_ int dir = record_open(m->records, (*record)->id);
         if (dir < 0)
                 return dir;
-        int r = session_new(m, *record, dir, &s);
+        int r = session_new(m, *record, &s);
         if (r < 0)
                 return r;
         TAKE_PTR(*record);
-        TAKE_FD(dir);
-        r = grant_list_read(s->dir, &s->grants, &problem);
+        r = grant_list_read(dir, &s->grants, &problem);
         if (r < 0)
                 log_warning("session %s: its grants are not in force any more: %s", s->record->id, problem ?: strerror(-r));
         session_arm_expiry(s);

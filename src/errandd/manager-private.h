@@ -35,6 +35,7 @@ struct Manager {
         bool scopes;        /* the launcher can make them */
         char **controllers; /* and limit these in them */
         char *probe_problem;
+        bool probing, probed; /* a launcher has been asked; it has answered, whatever it said */
         ProviderLookup *lookup;
         char **lookup_warnings; /* what the last one found */
         Report report;
@@ -53,8 +54,6 @@ void manager_remove(Manager *m, Session *s); /* out of the list; the caller free
 size_t manager_count_live(Manager *m);
 /* manager-load.c: the records of an earlier errandd. */
 int manager_load(Manager *m, Fault *f);
-/* Has the launcher look after the shims of live sessions, which another launcher started. */
-void manager_adopt_shims(Manager *m, LaunchClient *l);
 /* manager-project.c, where projects are names. Opened anew: the directory is the fd's from then on. */
 int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
 /* Has the launcher make it; done is called later, once, unless this fails. */

@@ -6,7 +6,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/project.h"
-#include "errandd/session-run.h"
+#include "errandd/manager-private.h"
 
 static int open_root(Manager *m, Fault *f) {
         return project_root_open(m->config->project_root, m->paths->state, f);

@@ -11,6 +11,7 @@
 #include "errandd/state-lock.h"
 
 #define TICK_USEC USEC_PER_SEC
+#define PROBE_TRIES 3U /* a launcher may end, with others, at the moment that it is asked; one that always does is none */
 #define PROBE_USEC (25 * USEC_PER_SEC) /* more than a launcher gives a probe */
 #define END_USEC (20 * USEC_PER_SEC)   /* beyond the grace period */
 
@@ -187,7 +188,8 @@ static void on_scope_ended(const char *session, void *userdata) {
                 run_scope_ended(s->run);
 }
 
-void manager_adopt_shims(Manager *m, LaunchClient *l) {
+/* Has the launcher look after the shims of live sessions, which another launcher started. */
+static void adopt_shims(Manager *m, LaunchClient *l) {
         for (size_t i = 0; i < m->n_sessions; i++) {
                 Session *s = m->sessions[i];
                 if (s->undone) {
@@ -199,7 +201,7 @@ void manager_adopt_shims(Manager *m, LaunchClient *l) {
                 Identity payload;
                 Fault f = {};
 
-                if (!s->run || !s->run->launched || s->run->shim_gone || s->record->payload != launch_client_uid(l))
+                if (!s->run || s->run->shim_state != SHIM_RUNS || s->record->payload != launch_client_uid(l))
                         continue;
                 _cleanup_close_ int directory = -EBADF;
                 if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(m, &payload, &directory, &path) >= 0 &&
@@ -210,7 +212,7 @@ void manager_adopt_shims(Manager *m, LaunchClient *l) {
 }
 
 static void on_launcher_again(LaunchClient *l, void *userdata) {
-        manager_adopt_shims(userdata, l);
+        adopt_shims(userdata, l);
 }
 
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f) {
@@ -254,6 +256,8 @@ int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, ch
 static void on_probed(Message *m, const char *problem, void *userdata) {
         Manager *manager = userdata;
 
+        manager->probing = false;
+        manager->probed = m;
         manager->probe_problem = mfree(manager->probe_problem);
         if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
                 problem = "the launcher's answer was not understood";
@@ -278,9 +282,15 @@ static int probe(Manager *m, Fault *f) {
         if (r < 0)
                 return r;
         m->probe_problem = strdup(unanswered);
-        r = launch_client_probe(launcher, on_probed, m);
-        for (usec_t now; r >= 0 && m->probe_problem && streq(m->probe_problem, unanswered) && (now = now_monotonic()) < until;)
-                r = sd_event_run(m->event, until - now);
+        for (unsigned tries = 0; r >= 0 && !m->probed && now_monotonic() < until;) {
+                if (!m->probing && tries == PROBE_TRIES)
+                        break;
+                if (!m->probing && launch_client_probe(launcher, on_probed, m) >= 0) {
+                        m->probing = true;
+                        tries++;
+                }
+                r = sd_event_run(m->event, until - MIN(now_monotonic(), until));
+        }
         return r < 0 ? fault_set(f, ERROR_SETUP, "the backend cannot be probed: %s", strerror(-r)) : 0;
 }
 
@@ -407,7 +417,7 @@ static int begin(Manager *m, Fault *f) {
         if (r >= 0 && m->mode->units) {
                 r = manager_launcher(m, &m->account, &launcher, f);
                 if (r >= 0)
-                        manager_adopt_shims(m, launcher);
+                        adopt_shims(m, launcher);
         }
         return r;
 }

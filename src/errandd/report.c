@@ -2,7 +2,6 @@
 #include <stdarg.h>
 
 #include "basic/text.h"
-#include "errandd/credentials.h"
 #include "errandd/report.h"
 
 #define WIDTH 78U

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
@@ -20,7 +19,7 @@ static void find_shim(Run *run) {
         if (r >= 0 && pidfd >= 0)
                 return;
         run->shim = shim_client_free(run->shim);
-        run->shim_gone = true;
+        run->shim_state = SHIM_GONE;
         if (r == -EPERM)
                 session_notice(s, "tampering", "another account's process listens in place of the session's shim, and is not asked");
         else
@@ -45,7 +44,7 @@ int session_adopt(Session *s) {
                 return -ENOMEM;
         s->run = run;
         s->settle = 0;
-        run->launch_sent = run->launched = true;
+        run->shim_state = SHIM_RUNS;
         run->started = state != SESSION_STARTING;
         int r = run_watch_events(run);
         if (r < 0 && r != -ENOENT) /* it had not come that far */
@@ -57,9 +56,9 @@ int session_adopt(Session *s) {
         log_info("session %s: found again, %s", s->record->id, session_state_to_string(state));
         if (state == SESSION_STARTING)
                 settle_start(run);
-        else if (state == SESSION_STOPPING && !run->shim_gone)
+        else if (state == SESSION_STOPPING && run->shim_state == SHIM_RUNS)
                 run_stop(run);
-        if (s->run && !run->ending)
+        if (s->run && run->phase != RUN_ENDS)
                 run_read_events(run);
         return 0;
 }

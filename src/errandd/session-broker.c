@@ -54,11 +54,16 @@ static void on_ended(const char *how, void *userdata) {
         run_broker_ended(userdata, how);
 }
 
+/* One that is closed stays so, whatever it says. */
+static void broker_becomes(Run *run, BrokerState state) {
+        if (run->broker_state < BROKER_CLOSING)
+                run->broker_state = state;
+}
+
 static void on_away(void *userdata) {
         Run *run = userdata;
 
-        run->broker_ready = false;
-        run->broker_away = true;
+        broker_becomes(run, BROKER_AWAY);
         log_warning("session %s: its broker crashed, and is waited for", run->session->record->id);
 }
 
@@ -72,8 +77,7 @@ static void on_back(uint16_t port, uint64_t fresh, void *userdata) {
         (void) session_ingest(s, false);
         if (fresh > 0)
                 count_refused(run, fresh);
-        run->broker_ready = true;
-        run->broker_away = false;
+        broker_becomes(run, BROKER_WORKS);
         int r = session_grants_to_broker(s, true);
         if (r < 0)
                 log_warning_errno(r, "session %s: its broker cannot be told its grants: %m", s->record->id);
@@ -86,13 +90,13 @@ static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
         Identity payload;
         Fault f = {};
 
-        if (run->ending)
+        if (run->phase == RUN_ENDS)
                 return;
         if (problem) {
                 run_fail(run, ERROR_SETUP, "the broker refused its set-up: %s", problem);
                 return;
         }
-        run->broker_ready = true;
+        broker_becomes(run, BROKER_WORKS);
         int r = session_grants_to_broker(s, false);
         if (r < 0)
                 (void) fault_set(&f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r));
@@ -128,7 +132,7 @@ static int set_up(Run *run, Fault *f) {
         if (r < 0)
                 return r;
 
-        _cleanup_close_ int spool = record_open_spool(s->dir);
+        _cleanup_close_ int dir = session_open_dir(s), spool = dir < 0 ? dir : record_open_spool(dir);
         if (spool < 0)
                 return fault_set(f, ERROR_STORAGE, "the spool of session %s cannot be opened: %s", s->record->id, strerror(-spool));
         return broker_client_setup(run->broker, &(BrokerSetup){
@@ -149,7 +153,7 @@ static void on_started(void *userdata) {
         Run *run = userdata;
         Fault f = {};
 
-        if (run->ending)
+        if (run->phase == RUN_ENDS)
                 return;
         if (set_up(run, &f) < 0)
                 run_fail(run, f.code, "%s", f.text ?: "out of memory");
@@ -164,7 +168,10 @@ static int connect_client(Run *run, const BrokerSpawn *spawn, const BrokerUnit *
         BrokerHandler mine = handler;
 
         mine.userdata = run;
-        return broker_client_new(s->manager->event, spawn, unit, s->record->id, s->record->broker_refused, &mine, &run->broker, f);
+        int r = broker_client_new(s->manager->event, spawn, unit, s->record->id, s->record->broker_refused, &mine, &run->broker, f);
+        if (r >= 0)
+                run->broker_state = unit && unit->running ? BROKER_AWAY : BROKER_BEGINS;
+        return r;
 }
 
 static int start_unit(Run *run, bool running, Fault *f) {
@@ -178,7 +185,7 @@ static int start_child(Run *run, int directory, const Identity *payload, Fault *
         Session *s = run->session;
         bool other = s->manager->mode->changes_account;
 
-        _cleanup_close_ int log = record_open_append(s->dir, "broker.log");
+        _cleanup_close_ int dir = session_open_dir(s), log = dir < 0 ? dir : record_open_append(dir, "broker.log");
         if (log < 0)
                 return fault_set(f, ERROR_STORAGE, "broker.log of session %s cannot be opened: %s", s->record->id, strerror(-log));
         if (other) {
@@ -208,6 +215,5 @@ int run_start_broker(Run *run, const Identity *payload, Fault *f) {
 }
 
 int run_adopt_broker(Run *run, Fault *f) {
-        run->broker_away = true;
         return start_unit(run, true, f);
 }

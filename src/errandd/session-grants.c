@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
 
 /* A grant is in the record before the broker hears of it, so that whatever dies, nothing was open that nobody knows of. */
+
+static int write_grants(Session *s) {
+        _cleanup_close_ int dir = session_open_dir(s);
+        return dir < 0 ? dir : grant_list_write(dir, &s->grants);
+}
 
 static bool ended(const Grant *g, const GrantClock *now) {
         return !grant_in_force(g, now);
@@ -23,7 +29,7 @@ static int prune(Session *s, const GrantClock *now) {
         if (n == 0)
                 return 0;
         (void) grant_list_prune(&s->grants, now);
-        int r = grant_list_write(s->dir, &s->grants);
+        int r = write_grants(s);
         if (r < 0)
                 log_warning_errno(r, "session %s: its grants cannot be written, ignoring: they have ended all the same: %m", s->record->id);
         for (size_t i = 0; i < n; i++)
@@ -75,9 +81,9 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) 
         GrantClock now;
         int r;
 
-        if (run && run->broker && run->broker_away && !g)
+        if (run && run->broker_state == BROKER_AWAY && !g)
                 return -EAGAIN; /* it may come back with what it had */
-        if (!run || !run->broker || !run->broker_ready || run->broker_closing)
+        if (!run || run->broker_state != BROKER_WORKS)
                 return 0; /* it gets those in force with its set-up */
         char *id = strdup(s->record->id);
         if (!id)
@@ -113,7 +119,7 @@ static int check_state(Session *s, Fault *f) {
                                  session_state_to_string(state));
         if (!s->run || (s->run->port == 0 && !s->run->broker))
                 return fault_set(f, ERROR_WRONG_STATE, "session %s has no network, so no host can be granted to it", s->record->id);
-        if (s->run->broker_closing || (state == SESSION_RUNNING && !s->run->broker))
+        if (s->run->broker_state >= BROKER_CLOSING || (state == SESSION_RUNNING && !s->run->broker))
                 return fault_set(f, ERROR_WRONG_STATE, "the broker of session %s has ended; no host can be granted any more", s->record->id);
         return 0;
 }
@@ -139,7 +145,7 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "the host cannot be granted: %s", strerror(-r));
         uint32_t number = g->number;
-        r = grant_list_write(s->dir, &s->grants);
+        r = write_grants(s);
         if (r < 0) {
                 (void) grant_list_revoke(&s->grants, number);
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-r));
@@ -147,7 +153,7 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
         r = tell_broker(s, g, 0, false);
         if (r < 0) {
                 (void) grant_list_revoke(&s->grants, number);
-                (void) grant_list_write(s->dir, &s->grants);
+                (void) write_grants(s);
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         }
         log_info("session %s: uid %u granted %s (%s) as %u", s->record->id, caller->uid, g->host, duration, number);
@@ -170,7 +176,7 @@ int session_revoke(Session *s, uint32_t number, Fault *f) {
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         (void) grant_list_revoke(&s->grants, number);
-        r = grant_list_write(s->dir, &s->grants);
+        r = write_grants(s);
         session_arm_expiry(s);
         if (o->grant_removed)
                 o->grant_removed(s, number, o->userdata);
@@ -183,7 +189,7 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
         int r = grant_list_mark_used(&s->grants, number, used);
         if (r <= 0)
                 return 0; /* known already, or revoked meanwhile */
-        r = grant_list_write(s->dir, &s->grants);
+        r = write_grants(s);
         if (r < 0)
                 return r;
         const Grant *g = grant_list_find(&s->grants, number);

@@ -97,7 +97,9 @@ static int on_events_changed(_unused_ sd_event_source *source, _unused_ const st
 }
 
 int run_watch_events(Run *run) {
-        run->events = record_open_read(run->session->dir, "events");
+        _cleanup_close_ int dir = session_open_dir(run->session);
+
+        run->events = dir < 0 ? dir : record_open_read(dir, "events");
         return run->events < 0 ? run->events
                                : events_watch(run->session->manager->event, run->events, on_events_changed, run, &run->events_watch);
 }
@@ -107,8 +109,9 @@ static int open_files(Run *run, Parts *p, Fault *f) {
         Session *s = run->session;
         struct stat st;
 
-        p->transcript = record_open_append(s->dir, "transcript");
-        p->events = record_open_append(s->dir, "events");
+        _cleanup_close_ int dir = session_open_dir(s);
+        p->transcript = dir < 0 ? dir : record_open_append(dir, "transcript");
+        p->events = dir < 0 ? dir : record_open_append(dir, "events");
         int r = MIN(p->transcript, p->events);
         if (r >= 0 && fstat(p->events, &st) < 0)
                 r = -errno;
@@ -122,7 +125,7 @@ static int open_files(Run *run, Parts *p, Fault *f) {
 static void on_started(Run *run, const SessionEvent *e) {
         Session *s = run->session;
 
-        if (run->started || run->ending || session_state(s) != SESSION_STARTING)
+        if (run->started || run->phase == RUN_ENDS || session_state(s) != SESSION_STARTING)
                 return;
         run->started = true;
         run->deadline = sd_event_source_disable_unref(run->deadline);
@@ -167,12 +170,12 @@ void run_read_events(Run *run) {
         bool before = run->started;
 
         /* A shim may be faster than its launcher's answer, and can be reached only then: who was told that the session runs would attach in vain. */
-        if (run->launch_sent && !run->launched)
+        if (run->shim_state == SHIM_ASKED)
                 return;
         run_take_lines(run);
         if (run->started && !before)
                 run_answer(run, true, NULL);
-        if (run->exited || run->shim_gone)
+        if (run->exited || run->shim_state == SHIM_GONE)
                 run_end(run);
 }
 
@@ -180,7 +183,7 @@ static int on_shim_end(_unused_ sd_event_source *source, _unused_ int fd, _unuse
         Run *run = userdata;
 
         run->shim_end = sd_event_source_disable_unref(run->shim_end);
-        run->shim_gone = true;
+        run->shim_state = SHIM_GONE;
         run->shim = shim_client_free(run->shim);
         run_read_events(run); /* what it wrote last, which may end the run */
         return 0;
@@ -221,7 +224,7 @@ static void watch_shim(Run *run, uint64_t pid) {
         if (r < 0) {
                 run->shim_end = sd_event_source_disable_unref(run->shim_end);
                 run->shim_pidfd = safe_close(run->shim_pidfd);
-                run->shim_gone = true; /* it is gone already: its last line says how */
+                run->shim_state = SHIM_GONE; /* it is gone already: its last line says how */
                 return;
         }
         r = run_reach_shim(run);
@@ -262,17 +265,17 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
         if (!problem && (!streq(message_type(m), "launched") || json_get_u64(message_object(m), "pid", INT32_MAX, &pid) < 0 || pid == 0))
                 problem = "its answer was not understood";
         if (problem) {
-                run->launch_sent = false;
+                run->shim_state = SHIM_NONE;
                 if (!m)
                         stop_unknown_shim(run);
                 run_take_lines(run); /* a shim that got so far says it better */
                 run_fail(run, ERROR_SETUP, "errand-launch: %s", problem);
                 return;
         }
-        run->launched = true;
+        run->shim_state = SHIM_RUNS;
         take_scope(run, m);
         watch_shim(run, pid);
-        if (run->ending)
+        if (run->phase == RUN_ENDS)
                 run_end(run);
         else
                 run_read_events(run);
@@ -358,7 +361,7 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 r = send_launch(run, launcher, &p, f);
         if (r < 0)
                 return r;
-        run->launch_sent = true;
+        run->shim_state = SHIM_ASKED;
         /* Broker and shim have theirs now. */
         run->credentials = credentials_free(run->credentials);
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)

@@ -8,7 +8,6 @@
 #include "errandd/bus-link.h"
 #include "errandd/bus-options.h"
 #include "errandd/config-values.h"
-#include "errandd/record-dir.h"
 
 #define FIELD(name) offsetof(ParsedOptions, options.name)
 

@@ -22,6 +22,36 @@ typedef struct Waiter {
         void *userdata;
 } Waiter;
 
+/* The state of a run has three parts, each of which changes by itself:
+ *
+ *   phase    GOES → STOPS → ENDS, or at once to ENDS
+ *   broker   NONE → BEGINS → WORKS ⇄ AWAY; from each of these → CLOSING → GONE, or at once to GONE. One that is adopted begins as AWAY
+ *   shim     NONE → ASKED → RUNS → GONE; ASKED → NONE when the launch failed or is given up. One that is adopted begins as RUNS
+ *
+ * A run is over at ENDS with no broker (NONE, GONE) and no shim (NONE, GONE). */
+
+typedef enum RunPhase {
+        RUN_GOES,  /* is started, or at work */
+        RUN_STOPS, /* Stop was asked: first the broker is closed, then the shim asked */
+        RUN_ENDS,  /* whatever comes, it ends */
+} RunPhase;
+
+typedef enum BrokerState {
+        BROKER_NONE,    /* not started, or there is no network */
+        BROKER_BEGINS,  /* is started and set up; it gets the grants then */
+        BROKER_WORKS,   /* can be told something */
+        BROKER_AWAY,    /* crashed or was not found yet, and may come back */
+        BROKER_CLOSING, /* its credential dies, and it goes */
+        BROKER_GONE,
+} BrokerState;
+
+typedef enum ShimState {
+        SHIM_NONE,
+        SHIM_ASKED, /* the launcher has the launch, and has not answered */
+        SHIM_RUNS,
+        SHIM_GONE,
+} ShimState;
+
 typedef struct Run {
         Session *session;
         Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
@@ -29,22 +59,21 @@ typedef struct Run {
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;
 
+        RunPhase phase;
+        BrokerState broker_state;
         BrokerClient *broker;     /* NULL: none, or gone */
-        bool broker_ready, broker_away, broker_closing; /* away: it crashed or was not found yet, and may come back */
 
-        bool launch_sent, launched;
-        ShimClient *shim;
+        ShimState shim_state;
+        ShimClient *shim;         /* NULL: cannot be asked, now or ever */
         int shim_pidfd;
         sd_event_source *shim_end;
         int events;
         sd_event_source *events_watch;
-        bool started, exited, shim_gone;
-        bool lost; /* it may have run, and nothing says so */
+        bool started, exited;     /* as the events say */
         char *exit_reason, *exit_text;
         uint64_t exit_status;
         usec_t exit_time;
 
-        bool stopping, ending;    /* Stop was asked; whatever comes, it ends */
         Fault fault;              /* why nothing ran */
         sd_event_source *deadline;
         Waiter *waiters;
@@ -54,7 +83,6 @@ struct Session {
         Manager *manager;
         SessionRecord *record;
         GrantList grants;
-        int dir;          /* its record */
         int project;      /* directory that CreateSession opened; -EBADF: opened by its path at Start */
         int stdio[3];     /* for the first Start */
         unsigned rows, columns;
@@ -67,7 +95,9 @@ struct Session {
 };
 
 /* session.c */
-int session_new(Manager *m, SessionRecord *record /* taken on success */, int dir /* the same */, Session **ret);
+int session_new(Manager *m, SessionRecord *record /* taken on success */, Session **ret);
+/* The directory of its record, for the caller to close. Not held: sessions that are over may be thousands, and descriptors are not. */
+int session_open_dir(const Session *s);
 Session *session_free(Session *s); /* without a run */
 int session_save(Session *s);
 /* Record first, then the observer. A record that cannot be written is logged; the state counts all the same but for a start. */

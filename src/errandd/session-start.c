@@ -5,8 +5,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "basic/fd.h"
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
 

@@ -44,9 +44,9 @@ void run_answer(Run *run, bool for_start, const Fault *fault) {
 
 /* ---- the end of a run ---- */
 
-static void fold_exit(Run *run) {
+static void fold_exit(Run *run, bool lost) {
         SessionRecord *record = run->session->record;
-        bool setup = run->fault.code != ERROR_NONE && !run->lost;
+        bool setup = run->fault.code != ERROR_NONE && !lost;
 
         record->ended = run->exit_time ?: now_realtime();
         free(record->exit_reason);
@@ -62,22 +62,26 @@ static SessionState final_state(const Run *run) {
         return SESSION_STOPPED;
 }
 
-static void settle_fault(Run *run) {
+/* Whether it is lost: it may have run, and nothing says so. */
+static bool settle_fault(Run *run) {
         if (run->started)
-                return;
+                return false;
         if (run->exited)
                 (void) fault_set(&run->fault, ERROR_SETUP, "session %s: nothing was run: %s", run->session->record->id,
                                  run->exit_text ?: "bailey gave no reason");
-        else if (run->launched && run->fault.code == ERROR_NONE) {
+        else if (run->shim_state == SHIM_GONE && run->fault.code == ERROR_NONE) {
                 /* It listened, and what it did then it could not write down, on a full disk for one. */
-                run->lost = true;
                 (void) fault_set(&run->fault, ERROR_SETUP, "session %s: its shim ended without a word; whether its command ran is not known",
                                  run->session->record->id);
+                return true;
         } else
                 (void) fault_set(&run->fault, ERROR_SETUP, "session %s: its shim ended before anything ran", run->session->record->id);
+        return false;
 }
 
 static void run_free(Manager *m, Run *run) {
+        for (size_t i = 0; i < m->n_launchers; i++)
+                launch_client_forget(m->launchers[i], run); /* one may not have answered yet */
         ports_release(&m->ports, run->port);
         credentials_free(run->credentials);
         strv_free(run->allow);
@@ -146,9 +150,9 @@ static void run_finish(Run *run) {
         /* One that failed before its launch has them still, and whoever reads their other ends waits. */
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = safe_close(s->stdio[i]);
-        settle_fault(run);
+        bool lost = settle_fault(run);
         SessionState state = final_state(run);
-        fold_exit(run);
+        fold_exit(run, lost);
         if (!run->started && run->exit_text)
                 log_error("session %s: nothing was run: %s", s->record->id, run->exit_text);
         (void) session_set_state(s, state);
@@ -159,22 +163,26 @@ static void run_finish(Run *run) {
         run_free(m, run);
 }
 
-void run_check_finished(Run *run) {
-        bool shim_there = (run->launch_sent && !run->launched) || (run->launched && !run->shim_gone);
+/* There is one, or there may be one in a moment. */
+static bool shim_awaited(const Run *run) {
+        return run->shim_state == SHIM_ASKED || run->shim_state == SHIM_RUNS;
+}
 
-        if (run->ending && !run->broker && !shim_there)
+void run_check_finished(Run *run) {
+        if (run->phase == RUN_ENDS && !run->broker && !shim_awaited(run))
                 run_finish(run);
 }
 
 void run_broker_ended(Run *run, const char *how) {
         Session *s = run->session;
         _cleanup_free_ char *words = strdup(how); /* the client's */
+        bool unasked = run->broker_state != BROKER_CLOSING && run->phase != RUN_ENDS;
 
         run->broker = broker_client_free(run->broker);
-        run->broker_away = false;
-        if (!run->broker_closing && !run->ending) {
+        run->broker_state = BROKER_GONE;
+        if (unasked) {
                 (void) session_ingest(s, true);
-                if (run->launch_sent) {
+                if (run->shim_state != SHIM_NONE) {
                         session_notice(s, "broker", "the session's broker ended (%s) and cannot be brought back: it has no way out any more", words ?: "");
                         session_touch(s);
                 } else {
@@ -188,7 +196,7 @@ void run_broker_ended(Run *run, const char *how) {
 
 /* systemctl stop of it, say: its processes end, and their shim sees that. */
 void run_scope_ended(Run *run) {
-        if (run->ending || run->stopping || run->exited)
+        if (run->phase != RUN_GOES || run->exited)
                 return;
         session_notice(run->session, "scope", "the session's scope was stopped, and so the session ends");
         Fault f = {};
@@ -196,17 +204,17 @@ void run_scope_ended(Run *run) {
         fault_done(&f);
 }
 
-/* By the launcher where it is another account's, and by the process itself where that is allowed. */
+/* By its launcher where it is another account's: that alone has said which process it is, and may have named any, errandd itself or, when errandd
+ * is root, whatever there is. */
 static int signal_shim(Run *run, int signal) {
         Session *s = run->session;
         LaunchClient *launcher;
         Identity payload;
         Fault f = {};
 
-        int r = pidfd_send_signal(run->shim_pidfd, signal, NULL, 0) < 0 ? -errno : 0;
-        if (r != -EPERM)
-                return r;
-        r = session_prepare_identity(s, &payload, &f);
+        int r = session_prepare_identity(s, &payload, &f);
+        if (r >= 0 && payload.uid == geteuid())
+                return pidfd_send_signal(run->shim_pidfd, signal, NULL, 0) < 0 ? -errno : 0;
         if (r >= 0)
                 r = manager_launcher(s->manager, &payload, &launcher, &f);
         if (r >= 0)
@@ -215,17 +223,33 @@ static int signal_shim(Run *run, int signal) {
         return r;
 }
 
+/* It may answer yet, and what it starts then is nobody's. */
+static void give_launch_up(Run *run) {
+        Session *s = run->session;
+        LaunchClient *launcher;
+        Identity payload;
+        Fault f = {};
+
+        if (session_prepare_identity(s, &payload, &f) >= 0 && manager_launcher(s->manager, &payload, &launcher, &f) >= 0)
+                (void) launch_client_stop(launcher, s->record->id);
+        fault_done(&f);
+        if (run->shim_state == SHIM_ASKED)
+                run->shim_state = SHIM_NONE;
+        run_check_finished(run);
+}
+
 static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Run *run = userdata;
 
+        if (run->shim_pidfd < 0) {
+                log_warning("session %s: errand-launch does not answer and is not waited for", run->session->record->id);
+                give_launch_up(run);
+                return 0;
+        }
         log_warning("session %s: its shim does not end and is killed", run->session->record->id);
-        int r = run->shim_pidfd >= 0 ? signal_shim(run, SIGKILL) : 0;
+        int r = signal_shim(run, SIGKILL);
         if (r < 0)
                 log_warning_errno(r, "session %s: its shim cannot be killed: %m", run->session->record->id);
-        else if (run->shim_pidfd < 0) { /* a launcher that never answered: there is nothing to wait for */
-                run->launch_sent = false;
-                run_check_finished(run);
-        }
         return 0;
 }
 
@@ -240,9 +264,9 @@ static void ask_shim_to_stop(Run *run, usec_t grace) {
         Session *s = run->session;
         int r = run->shim ? shim_client_stop(run->shim, grace, NULL, NULL) : -ENOTCONN;
 
-        if (r < 0 && run->launched && !run->shim_gone && run->shim_pidfd >= 0)
+        if (r < 0 && run->shim_state == SHIM_RUNS && run->shim_pidfd >= 0)
                 r = signal_shim(run, SIGTERM);
-        if (r < 0 && run->launched && !run->shim_gone)
+        if (r < 0 && run->shim_state == SHIM_RUNS)
                 log_warning_errno(r, "session %s: its shim cannot be asked to stop: %m", s->record->id);
         arm_overdue(run, grace + SHIM_PATIENCE_USEC);
 }
@@ -255,23 +279,23 @@ static void on_closed_for_end(_unused_ Message *m, _unused_ const char *problem,
 }
 
 static void close_broker(Run *run, ChannelReply reply) {
-        if (!run->broker || run->broker_closing)
+        if (!run->broker || run->broker_state == BROKER_CLOSING)
                 return;
-        run->broker_closing = true;
+        run->broker_state = BROKER_CLOSING;
         if (broker_client_close(run->broker, reply, run) < 0)
                 reply(NULL, "it cannot be asked", run);
 }
 
 /* Nothing of it may go on: the shim, if there is one, is on its way out or is told to; then the broker goes. */
 void run_end(Run *run) {
-        bool first = !run->ending, shim_there = run->launched && !run->shim_gone;
+        bool first = run->phase != RUN_ENDS;
 
-        run->ending = true;
-        if (shim_there && !run->exited)
+        run->phase = RUN_ENDS;
+        if (run->shim_state == SHIM_RUNS && !run->exited)
                 ask_shim_to_stop(run, run->started ? run->session->manager->config->sandbox.grace_period : 0);
-        else if (first && (shim_there || run->launch_sent) && !run->shim_gone)
+        else if (first && shim_awaited(run))
                 arm_overdue(run, SHIM_PATIENCE_USEC);
-        if (run->broker && !run->broker_closing)
+        if (run->broker && run->broker_state != BROKER_CLOSING)
                 close_broker(run, on_closed_for_end);
         else if (run->broker)
                 broker_client_end(run->broker);
@@ -298,12 +322,12 @@ static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem
         Run *run = userdata;
 
         /* Whether it answered or died: its credential is dead. Now the processes. */
-        if (!run->ending)
+        if (run->phase != RUN_ENDS)
                 ask_shim_to_stop(run, run->session->manager->config->sandbox.grace_period);
 }
 
 void run_stop(Run *run) {
-        run->stopping = true;
+        run->phase = MAX(run->phase, RUN_STOPS);
         if (run->broker)
                 close_broker(run, on_closed_for_stop);
         else
@@ -318,10 +342,9 @@ int session_stop(Session *s, Done done, void *userdata, Fault *f) {
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is %s already", s->record->id, session_state_to_string(state));
         if (run_add_waiter(run, false, done, userdata) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        if (run->stopping || run->ending)
+        if (run->phase != RUN_GOES)
                 return 0;
         if (state == SESSION_STARTING) {
-                run->stopping = true;
                 run_fail(run, ERROR_SETUP, "it was stopped before anything ran");
                 return 0;
         }

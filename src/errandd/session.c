@@ -11,12 +11,12 @@
 
 #define TRANSCRIPT_READ_MAX (1024U * 1024U)
 
-int session_new(Manager *m, SessionRecord *record, int dir, Session **ret) {
+int session_new(Manager *m, SessionRecord *record, Session **ret) {
         _cleanup_free_ Session *s = calloc(1, sizeof(Session));
 
         if (!s)
                 return -ENOMEM;
-        *s = (Session){.manager = m, .record = record, .dir = dir, .project = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}};
+        *s = (Session){.manager = m, .record = record, .project = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}};
         int r = manager_add(m, s);
         if (r < 0)
                 return r;
@@ -30,7 +30,6 @@ Session *session_free(Session *s) {
         sd_event_source_disable_unref(s->expiry);
         session_record_free(s->record);
         grant_list_done(&s->grants);
-        safe_close(s->dir);
         safe_close(s->project);
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 safe_close(s->stdio[i]);
@@ -53,8 +52,13 @@ bool session_may_see(const Session *s, const Caller *c) {
         return c->operator || c->uid == s->record->owner;
 }
 
+int session_open_dir(const Session *s) {
+        return record_open(s->manager->records, s->record->id);
+}
+
 int session_save(Session *s) {
-        int r = session_record_write(s->dir, s->record);
+        _cleanup_close_ int dir = session_open_dir(s);
+        int r = dir < 0 ? dir : session_record_write(dir, s->record);
         if (r < 0)
                 log_error_errno(r, "session %s: its record cannot be written: %m", s->record->id);
         return r;
@@ -112,7 +116,7 @@ int session_ingest(Session *s, bool final) {
         const IngestHandler handler = {.grant_used = on_grant_used, .warn = on_warning, .userdata = s->manager};
         IngestReport report = {};
 
-        _cleanup_close_ int spool = record_open_read(s->dir, "receipts.spool");
+        _cleanup_close_ int dir = session_open_dir(s), spool = dir < 0 ? dir : record_open_read(dir, "receipts.spool");
         if (spool == -ENOENT)
                 return 0;
         if (spool < 0)
@@ -216,13 +220,13 @@ int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
 int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next, Fault *f) {
         size_t room = MIN(max, (size_t) TRANSCRIPT_READ_MAX), size = 0;
 
-        if (offset > INT64_MAX)
+        if (offset > INT64_MAX - room)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "no transcript is that long");
         _cleanup_free_ char *text = malloc(room + 1);
         if (!text)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
-        _cleanup_close_ int fd = record_open_read(s->dir, "transcript");
-        if (fd < 0 && fd != -ENOENT)
+        _cleanup_close_ int dir = session_open_dir(s), fd = dir < 0 ? dir : record_open_read(dir, "transcript");
+        if (fd < 0 && (dir < 0 || fd != -ENOENT))
                 return fault_set(f, ERROR_STORAGE, "the transcript of session %s cannot be read: %s", s->record->id, strerror(-fd));
         while (fd >= 0 && size < room) {
                 ssize_t n = pread(fd, text + size, room - size, (off_t) (offset + size));

@@ -3,7 +3,6 @@
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
-#include "errandd/record-dir.h"
 #include "shared/bus-message.h"
 #include "shared/bus-vtable.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
 
-#include "basic/clock.h"
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/units.h"
@@ -20,7 +19,8 @@ struct Units {
 struct UnitJob {
         Units *units;
         UnitJob *next;
-        char *name, *path; /* path: of the job, once it is known */
+        char *name;
+        char *path, *sender; /* of the job, and the unique name of whoever took it on, once they are known */
         bool stop;
         UnitDone done;
         void *userdata;
@@ -40,6 +40,7 @@ UnitJob *unit_job_forget(UnitJob *j) {
         sd_event_source_disable_unref(j->patience);
         free(j->name);
         free(j->path);
+        free(j->sender);
         return mfree(j);
 }
 
@@ -83,6 +84,8 @@ static const char *explain_result(const char *result) {
         return "systemd gave no reason that is known here";
 }
 
+/* A signal that is sent to errandd alone passes every rule, libsystemd's included, which takes any sender for a well-known name: only who
+ * took the job on says how it ended. */
 static int on_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         const char *path, *unit, *result;
         Units *u = userdata;
@@ -90,7 +93,7 @@ static int on_removed(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
         if (sd_bus_message_read(m, "uoss", NULL, &path, &unit, &result) < 0)
                 return 0;
         for (UnitJob *j = u->jobs; j; j = j->next) {
-                if (!streq_ptr(j->path, path))
+                if (!streq_ptr(j->path, path) || !streq_ptr(j->sender, sd_bus_message_get_sender(m) ?: ""))
                         continue;
                 bool fine = streq(result, "done") || (j->stop && streq(result, "skipped"));
                 if (fine)
@@ -108,7 +111,7 @@ static int on_reply(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
         const char *path;
 
         j->call = sd_bus_slot_unref(j->call);
-        if (!e && sd_bus_message_read(m, "o", &path) >= 0 && (j->path = strdup(path)))
+        if (!e && sd_bus_message_read(m, "o", &path) >= 0 && (j->path = strdup(path)) && (j->sender = strdup(sd_bus_message_get_sender(m) ?: "")))
                 return 0;
         if (e && j->stop && streq_ptr(e->name, SYSTEMD_NAME ".NoSuchUnit"))
                 finish(j, NULL);

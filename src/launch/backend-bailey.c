@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "basic/fd.h"
-#include "basic/log.h"
 #include "basic/text.h"
 #include "launch/backend-bailey.h"
 #include "launch/limits.h"

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "basic/fd.h"
-#include "basic/io.h"
 #include "launch/programs.h"
 
 int program_check(int fd) {

@@ -12,7 +12,6 @@
 #include "launch/limits.h"
 #include "launch/request.h"
 
-
 typedef enum FdKind {
         FD_DIRECTORY,
         FD_READABLE, /* a regular file */

@@ -47,7 +47,8 @@ int user_manager_new(sd_event *event, UserManagerStopping stopping, void *userda
         return 0;
 }
 
-void user_manager_drop(UserManager *m) {
+/* Forgets the connection: what it did not answer in time it will not answer. */
+static void drop(UserManager *m) {
         m->disconnected = sd_bus_slot_unref(m->disconnected);
         m->job_new = sd_bus_slot_unref(m->job_new);
         m->version = sd_bus_slot_unref(m->version);
@@ -58,7 +59,7 @@ void user_manager_drop(UserManager *m) {
 UserManager *user_manager_free(UserManager *m) {
         if (!m)
                 return NULL;
-        user_manager_drop(m);
+        drop(m);
         sd_event_source_disable_unref(m->again);
         sd_event_unref(m->event);
         return mfree(m);
@@ -159,7 +160,7 @@ static int on_again(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 static int on_disconnected(_unused_ sd_bus_message *message, void *userdata, _unused_ sd_bus_error *error) {
         UserManager *m = userdata;
 
-        user_manager_drop(m);
+        drop(m);
         sd_event_source_disable_unref(m->again);
         m->again = NULL;
         (void) sd_event_add_time_relative(m->event, &m->again, CLOCK_MONOTONIC, MANAGER_AGAIN_USEC, 1, on_again, m);
@@ -227,7 +228,7 @@ int user_manager_connect(UserManager *m, sd_bus **ret, char **ret_problem) {
         _cleanup_free_ char *path = NULL;
 
         if (m->bus && sd_bus_is_open(m->bus) <= 0)
-                user_manager_drop(m);
+                drop(m);
         if (!m->bus) {
                 int r = private_socket(&path);
                 if (r >= 0)
@@ -235,7 +236,7 @@ int user_manager_connect(UserManager *m, sd_bus **ret, char **ret_problem) {
                 if (r >= 0)
                         r = watch_bus(m);
                 if (r < 0) {
-                        user_manager_drop(m);
+                        drop(m);
                         if (path)
                                 (void) problem_set(ret_problem, "the user manager of uid %u is not reached at %s: %s; an account that nobody "
                                                    "logs in to needs \"loginctl enable-linger\"", getuid(), path, strerror(-r));

@@ -29,8 +29,5 @@ int user_manager_connect(UserManager *m, sd_bus **ret, char **ret_problem);
 /* Whether it takes PIDFDs (systemd 255); false until it has said so. */
 bool user_manager_takes_pidfds(const UserManager *m);
 
-/* Forgets the connection: what it did not answer in time it will not answer. */
-void user_manager_drop(UserManager *m);
-
 /* Asks it to stop a unit and does not wait; a unit that is not there is no error. */
 void user_manager_stop_unit(UserManager *m, const char *unit);

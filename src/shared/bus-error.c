@@ -4,7 +4,6 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "shared/bus-error.h"
-#include "shared/bus-message.h"
 
 static const struct {
         const char *name;

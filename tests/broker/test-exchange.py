@@ -99,6 +99,35 @@ def dies_in_use(t):
     t.equal([r["outcome"] for r in broker.receipts(4)], ["completed", "completed", "interrupted", "interrupted"], "outcomes")
 
 
+@case("C140 C159: a body where none belongs: what a server reads out of it as a request never meets the next call's head, nor its key")
+def unread_body(t):
+    peer = Peer(t, "127.0.0.1", 8099, world().host)
+    provider = Provider(base_url="http://127.0.0.1:8099", capabilities=[{"method": "*", "path": "/models"}], strictCapabilities=True)
+    broker = Broker(t).start({"p": provider}, allow=["api.example.com"], allowInternal=["127.0.0.1"])
+    client = broker.connect()
+    smuggled = b"POST /forbidden HTTP/1.1\r\nHost: x\r\nX-Swallow: "
+    bodies = [("", smuggled), ("Transfer-Encoding: chunked\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(smuggled), smuggled))]
+    for method in ("GET", "DELETE", "OPTIONS", "HEAD", "BREW"):
+        for framing, body in bodies:
+            length = f"Content-Length: {len(body)}\r\n" if not framing else framing
+            client.send(f"{method} /provider/p/models HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{provider.header}{length}\r\n".encode() + body)
+            far = peer.accept()
+            t.contains(take_head(far, "/models"), b"\r\nConnection: close\r\n", f"{method} upstream")
+            far.until(b"X-Swallow: ")
+            far.send(OK if method != "HEAD" else OK[:-2])
+            t.equal(client.answer(method == "HEAD").status, 200, f"status of {method}")
+            t.check(far.rest() in (b"", b"\r\n0\r\n\r\n"), f"the connection of a {method} with a body is used again")
+    # Where a body belongs, the connection is worth keeping.
+    client.send(broker.route_request("p", "/models", "POST", body=b"{}"))
+    far = peer.accept()
+    take_head(far, "/models")
+    far.take(2)
+    far.send(OK)
+    t.equal(client.answer().status, 200, "status of a POST")
+    client.send(broker.route_request("p", "/models"))
+    t.check(peer.accept_next(far) is far, "the connection of a POST is not kept")
+
+
 @case("C153 C150: 100 Continue comes from here, each piece of an upload leaves when it comes, framed anew")
 def upload(t):
     peer, broker = begin(t)

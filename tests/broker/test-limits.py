@@ -2,10 +2,12 @@
 """What one session can make a broker hold, and that others are served meanwhile."""
 
 import os
+import re
 import resource
 import select
 import socket
 import struct
+import time
 
 import errand_world
 from errand_broker import Broker, Channel, Provider
@@ -14,6 +16,9 @@ from errand_upstream import Upstream
 
 errand_world.enter()
 world = errand_world.world()
+
+# <asm-generic/socket.h>, <linux/net_tstamp.h>
+SO_TIMESTAMPING, TIMESTAMPING_TX_SOFTWARE, TIMESTAMPING_SOFTWARE, TIMESTAMPING_TX_ACK = 37, 1 << 1, 1 << 4, 1 << 9
 
 
 @case("C187 limits: a head over 64 KiB, or of more fields than it may have, is answered and closed; 60 KiB pass")
@@ -170,6 +175,58 @@ def memory(t):
     t.check(grown < 20 * (1 << 20), lambda: f"twenty stalled answers of 32 MiB took {grown >> 20} MiB")
     for client in stuck:
         client.close()
+
+
+@case("C157 limits: a listener whose sockets report each byte that was sent does not keep the broker busy with what nobody reads")
+def error_queue(t):
+    broker = Broker(t)
+    broker.setup(allow=["api.example.com"])
+    broker.namespace = world.session()
+    listener = broker.namespace.listen("127.0.0.1", broker.port)
+    listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPING, TIMESTAMPING_TX_SOFTWARE | TIMESTAMPING_SOFTWARE | TIMESTAMPING_TX_ACK)
+    t.equal(broker.hand_over(listener)["type"], "ready", "type of the answer")
+
+    def wanted():
+        """Nanoseconds in which the loop's thread ran or waited for a processor: with every processor taken a busy loop shows as well."""
+        with open(f"/proc/{broker.process.pid}/schedstat", encoding="ascii") as f:
+            return sum(map(int, f.read().split()[:2]))
+    clients = [broker.connect() for _ in range(8)]
+    for client in clients:
+        client.send("GET http://api.example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+        t.equal(client.answer().status, 407, "status")
+    before, began = wanted(), time.monotonic_ns()
+    time.sleep(0.3)  # nothing is asked of it meanwhile
+    share = (wanted() - before) / (time.monotonic_ns() - began)
+    t.check(share < 0.5, lambda: f"idle connections kept the loop busy for {share:.0%} of the time")
+
+
+@case("C157 limits: what is refused by the thousand does not fill the log: a minute has its lines, the rest are a number, and what was let through is told")
+def log_flood(t):
+    Upstream(t, "9.9.9.9:443")
+    broker = Broker(t).start({"p": Provider()}, allow=["api.example.com"])
+    p = broker.providers["p"]
+    host = f"Host: 127.0.0.1:{broker.port}\r\n"
+    kinds = ["CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443\r\n\r\n",
+             f"CONNECT denied.example:443 HTTP/1.1\r\nHost: denied.example:443\r\n{broker.auth}\r\n",
+             f"GET /provider/nobody HTTP/1.1\r\n{host}\r\n", f"GET /provider/p//x HTTP/1.1\r\n{host}{p.header}\r\n"]
+    client = broker.connect()
+    for i in range(400):
+        for kind in kinds:
+            client.send(kind)
+            t.contains((403, 407, 404, 400), client.answer().status, f"status of request {i}")
+    for _ in range(50):
+        socks = broker.connect()
+        socks.send(b"\x04\x01")
+        t.equal(socks.rest(), b"", "answer to SOCKS4")
+    t.equal(broker.open_tunnel("api.example.com:443")[1].status, 200, "status of a tunnel")
+    broker.wait_log("CONNECT api.example.com:443: connected to")
+    t.equal(broker.control.request("close")["type"], "ok", "type of the reply")
+    broker.wait_log(": closed; ")
+    lines = [line for line in broker.log().split("\n") if "refused" in line or "does not serve" in line]
+    unsaid = [int(n) for n in re.findall(r"(\d+) more refusals, without a line of their own", broker.log())]
+    # One number a minute, however slow this machine is.
+    t.check(len(lines) <= 250 * len(unsaid), lambda: f"{len(lines)} lines and {unsaid}")
+    t.equal(len(lines) + sum(unsaid), 1650, "refusals that are told or counted")
 
 
 @case("C161 limits: when the session's sockets are gone, so are the broker's connections")

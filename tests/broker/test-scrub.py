@@ -172,6 +172,29 @@ def compressed_nothing(t):
         t.equal(broker.call("p", path, method).status, status, f"status of {method} {path}")
 
 
+@case("S227 C178: an answer in a form in which the key is not found is 502 with none of it: in part, or in a character set that is not ASCII's")
+def unreadable(t):
+    up, broker, key = begin(t)
+    types = [b"text/plain; charset=utf-16", b"application/json;Charset = \"UTF-16LE\"", b"text/html; charset='utf-32'", b"text/plain; x=y; charset=utf-7",
+             b"text/plain; charset=UCS-2", b"text/plain; charset=IBM037"]
+    heads = [b"HTTP/1.1 200 OK\r\nContent-Type: " + t + b"\r\n" for t in types]
+    heads += [b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-9/99\r\n", b"HTTP/1.1 226 IM Used\r\nIM: range\r\n"]
+    body = b"marker " + key.decode().encode("utf-16-le")
+    for head in heads:
+        answer = call_raw(broker, up, head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        t.equal(answer.status, 502, f"status with {head!r}")
+        t.lacks(answer.body, b"marker", "body")
+    broker.wait_log("in a character set in which its key could not be found", len(types))
+    broker.wait_log("with a part though asked for the whole", 2)
+    for kind in (b"text/plain; charset=utf-8", b"application/json; charset=\"UTF8\"", b"text/html; charset=iso-8859-1", b"image/png", b"text/plain; charset"):
+        answer = call_raw(broker, up, OK + b"Content-Type: " + kind + b"\r\nContent-Length: 2\r\n\r\nok")
+        t.equal((answer.status, answer.body), (200, b"ok"), f"answer of {kind!r}")
+    answer = broker.call("p", "/echo", headers="Accept-Charset: utf-16\r\nA-IM: range, gzip\r\nRequest-Range: bytes=0-40\r\n")
+    t.equal(answer.status, 200, "status")
+    for part in (b"utf-16", b"a-im", b"range"):
+        t.lacks(answer.body.lower(), part, "echo of the request")
+
+
 @case("C158: an answer that ends early is not presented as whole, and what was held back is given first")
 def early_end(t):
     up, broker, key = begin(t)

@@ -7,7 +7,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "basic/fd.h"
 #include "basic/text.h"
 #include "message-bus.h"
 

@@ -14,6 +14,7 @@ typedef enum Manner {
         MANNER_RESULT,      /* it ends with `result` */
         MANNER_ERROR,       /* the call is refused with `error` */
         MANNER_HOLD,        /* nothing yet */
+        MANNER_TAKEN,       /* the job is under way */
 } Manner;
 
 typedef struct Asked {
@@ -77,9 +78,12 @@ static int on_call(sd_bus_message *m, _unused_ void *userdata, sd_bus_error *err
                 break;
         case MANNER_DONE:
         case MANNER_RESULT:
+        case MANNER_TAKEN:
                 break;
         }
         r = answer(m, number);
+        if (manner == MANNER_TAKEN)
+                return r;
         remove_job(number, name, manner == MANNER_RESULT ? result : "done");
         return r;
 }
@@ -146,6 +150,32 @@ static void test_other_jobs(void) {
         CHECK_INT(units_start(units, "errand-broker@s1.socket", on_done, &t, NULL), 0);
         await(&t);
         CHECK(!t.problem);
+        end();
+}
+
+/* To that connection alone: no rule keeps it away. */
+static void test_forged(void) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const char *name = NULL;
+        Told t = {};
+
+        begin(MANNER_TAKEN);
+        sd_bus *stranger = message_bus_client(b, message_bus_stranger());
+        CHECK_INT(units_start(units, "x.service", on_done, &t, NULL), 0);
+        while (job == 0)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        message_bus_settle(b, b->service); /* it knows the job's number */
+        CHECK(sd_bus_get_unique_name(b->service, &name) >= 0);
+        CHECK(sd_bus_message_new_signal(stranger, &m, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager", "JobRemoved") >= 0);
+        CHECK(sd_bus_message_append(m, "uoss", 1U, "/org/freedesktop/systemd1/job/1", "x.service", "failed") >= 0);
+        CHECK(sd_bus_send_to(stranger, m, name, NULL) >= 0);
+        message_bus_settle(b, stranger);
+        message_bus_settle(b, b->service);
+        CHECK_INT(t.times, 0);
+        remove_job(1, "x.service", "done");
+        await(&t);
+        CHECK(!t.problem);
+        sd_bus_flush_close_unref(stranger);
         end();
 }
 
@@ -241,6 +271,7 @@ int main(void) {
         log_setup("errandd-test", LOG_LEVEL_ERROR);
         RUN(test_start_and_stop, "a unit is started and stopped, and the end of its job is waited for");
         RUN(test_other_jobs, "the end of another job is not taken for one's own");
+        RUN(test_forged, "C194: who says how a job ended and has not taken it on is not believed");
         RUN(test_results, "how a job ended is said in words");
         RUN(test_refusals, "what systemd or polkit refuses is said, and what is not there is stopped");
         RUN(test_absent, "without a service manager it is said that there is none");

@@ -401,7 +401,7 @@ def closing_without_namespaces(w):
                    lacking="clone3:EPERM")
     said(r, "in")
     check("internet sockets denied\n" in r.err and "egress denied" not in r.err, r)
-    check(r.err.count("sockets at paths can be connected to") == 2, r)
+    check(r.err.count("sockets at paths and System V IPC can be used") == 2, r)
 
 
 def survivors(w):

@@ -63,7 +63,8 @@ int main(int argc, char *argv[]) {
         scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
         int i = 1;
 
-        if (!context)
+        /* The calls of other architectures are not looked at. */
+        if (!context || seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ALLOW) < 0)
                 die("seccomp_init");
         for (; i < argc && strcmp(argv[i], "--") != 0; i++)
                 add_rule(context, argv[i]);

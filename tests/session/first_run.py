@@ -246,6 +246,10 @@ class FirstRun:
             said.add(step)
             say("step", step)
 
+    def log(self):
+        """Of what decides on the session's way out."""
+        return self.broker.log()
+
     # ---- the outside's view ----
 
     def check_environment(self):

@@ -58,6 +58,9 @@ class RunStory(FirstRun):
                 process.stdin.flush()
         return _results(lines), process.wait(), process.stderr.read()
 
+    def log(self):
+        return self.errand.log()
+
     # ---- the outside's view ----
 
     def check_environment(self):
@@ -87,6 +90,12 @@ class RunStory(FirstRun):
         for secret in (self.stand_in, self.credential):
             if secret.encode() in seen:
                 raise Failure("the provider saw a stand-in or the session's credential")
+
+    def check_grants(self):
+        """What was granted for once is used up."""
+        left = self.errand.json("grants", self.session)
+        if left:
+            raise Failure(f"grants that are left: {left}")
 
     def check_receipts(self, expected=(("POST", "/sse/3", 200, "completed"), ("POST", "/echo", 200, "completed"))):
         """errand receipts lists exactly the provider calls; → them, the oldest first."""

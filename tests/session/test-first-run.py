@@ -2,7 +2,6 @@
 """The first run as a test, each step once with its protection and once without, to show that the step would notice."""
 
 import contextlib
-import functools
 import json
 import os
 import socket
@@ -13,70 +12,11 @@ import errand_world
 from errand_test import Failure, case, run
 from errand_upstream import Upstream
 from first_run import EVENTS, STEPS, FirstRun
+from told import bites, bites_outside, once
 
 errand_world.enter()
 
-CHECKS = ["environment", "project", "provider", "granted", "closing_line", "receipts", "no_key"]
-
-
-class Told:
-    """The story, told once and over when the tests of its steps look at it: the next session needs the same addresses."""
-
-    def __init__(self):
-        test = errand_test.Test("the story")
-        self.lines, self.problems = [], {}
-        with test.stack:
-            self.first = FirstRun(test).prepare()
-            try:
-                self.first.run(lambda kind, text: self.lines.append(f"{kind}: {text}"))
-            except Failure as failure:
-                self.problems["story"] = failure
-            for name in CHECKS if not self.problems else []:
-                try:
-                    getattr(self.first, f"check_{name}")()
-                except Failure as failure:
-                    self.problems[name] = failure
-            self.log = self.first.broker.log()
-
-    def raise_problem(self, name):
-        for key in ("story", name):
-            if key in self.problems:
-                raise self.problems[key]
-
-
-@functools.cache
-def told():
-    return Told()
-
-
-def step(t, name, *checks):
-    story = told()
-    t.log("the story", lambda: "\n".join([*story.lines, story.log, getattr(story.first, "stderr", "")]))
-    story.raise_problem("story")
-    t.check(name in story.first.results, lambda: f"the agent did not come to {name}")
-    ok, saw = story.first.results[name]
-    t.note(saw)
-    t.check(ok, f"the agent reports: {saw}")
-    for check in checks:
-        story.raise_problem(check)
-
-
-def bites(t, results, name):
-    """The agent's own check says that the protection is gone."""
-    t.check(name in results, lambda: f"the agent did not come to {name}: {results}")
-    ok, saw = results[name]
-    t.note(saw)
-    t.check(not ok, f"without its protection {name} still reports success: {saw}")
-
-
-def bites_outside(t, check):
-    """A check from the outside says that the protection is gone."""
-    try:
-        check()
-    except Failure as failure:
-        t.note(failure)
-        return
-    t.fail("the check from the outside notices nothing")
+told = once(FirstRun)
 
 
 def plain(t):
@@ -98,7 +38,7 @@ def refused(t, process):
 
 @case("S016 Q010: the agent reads its project and writes a file there, and nothing of the host elsewhere")
 def _(t):
-    step(t, "project", "project")
+    told().step(t, "project", "project")
 
 
 @case("S016 bite: without the grant of its project the agent cannot write there; outside bailey it writes beside it")
@@ -112,8 +52,8 @@ def _(t):
 
 @case("S024 S089 S210: the provider is called with the stand-in, its events arrive as they are sent, and it saw the real key alone")
 def _(t):
-    step(t, "provider", "provider")
-    step(t, "echo")
+    told().step(t, "provider", "provider")
+    told().step(t, "echo")
 
 
 @case("S024 S210 bite: a wrong stand-in fails, a provider that is called directly sees the stand-in, an answer that is no stream is noticed")
@@ -140,7 +80,7 @@ def _(t):
 
 @case("S127 S128: another host is refused with 403 and the sentence that names the grant's command")
 def _(t):
-    step(t, "denied")
+    told().step(t, "denied")
 
 
 @case("S127 bite: with the host on the allowlist the agent's check says so")
@@ -159,7 +99,7 @@ def expect_untouched(first):
 
 @case("S132: after the owner's grant the agent's next attempt reaches the host, nothing restarted")
 def _(t):
-    step(t, "granted", "granted")
+    told().step(t, "granted", "granted")
 
 
 @case("S132 bite: without the grant the next attempt is refused as well")
@@ -171,7 +111,7 @@ def _(t):
 
 @case("Q009 T001: the agent finds no home directory of its owner")
 def _(t):
-    step(t, "home")
+    told().step(t, "home")
 
 
 @case("Q009 bite: with a policy that grants the home the agent finds it")
@@ -183,7 +123,7 @@ def _(t):
 
 @case("T009: the agent cannot read /etc/shadow, although its mode would let it")
 def _(t):
-    step(t, "shadow")
+    told().step(t, "shadow")
 
 
 @case("T009 bite: outside bailey the same account reads it")
@@ -193,7 +133,7 @@ def _(t):
 
 @case("Q021 T011: the agent sees no process of the host")
 def _(t):
-    step(t, "processes")
+    told().step(t, "processes")
 
 
 @case("Q021 bite: outside bailey it sees them")
@@ -203,7 +143,7 @@ def _(t):
 
 @case("S121 N002 N005: the agent sees no network address but loopback, and has no way out of its own")
 def _(t):
-    step(t, "network")
+    told().step(t, "network")
 
 
 @case("S121 bite: outside bailey it sees the host's and gets out")
@@ -213,7 +153,7 @@ def _(t):
 
 @case("S210 S227: no key in the agent's environment, in /proc, in any answer or file; none in what came out of the session")
 def _(t):
-    step(t, "key", "no_key")
+    told().step(t, "key", "no_key")
 
 
 @case("S210 bite: with the real key in the environment, or in an answer, the agent finds it")
@@ -232,7 +172,7 @@ def _(t):
 
 @case("S044 S070 T020 S196: the environment is built: stand-in, route, proxy with the credential, and nothing of the caller's")
 def _(t):
-    step(t, "environment", "environment")
+    told().step(t, "environment", "environment")
 
 
 @case("T020 bite: outside bailey a variable of the caller's is seen")

@@ -8,7 +8,7 @@ import signal
 import time
 
 import errand_world
-from errand_run import PATIENCE, Watched, family, wait_for
+from errand_run import PATIENCE, Errand, Watched, family, wait_for
 from errand_test import case, run
 from run_story import RunStory
 
@@ -100,6 +100,27 @@ def _(t):
     receipts = [(x["method"], x["path"]) for x in r.errand.json("receipts")]
     t.equal(receipts, [("POST", "/echo")], "the receipts")
     t.equal(r.errand.good("run", "--embedded", "--", "/bin/echo", "next"), "next\n", "the next run")
+
+
+@case("C200 C008: an errand-launch that does not answer a launch: the start fails; a late answer meets nothing, and what was started ends")
+def _(t):
+    errand = Errand(t, {"sandbox": {"gracePeriodMs": 5000, "egress": {"allow": []}}, "timeouts": {"startupMs": 1000}})
+    process, _ = errand.started("keeps", "/bin/sh", "-c", "echo here; read line")
+    (launcher,) = errand.find("errand-launch")
+    os.kill(launcher, signal.SIGSTOP)
+    late = errand.start("/bin/sh", "-c", "read line; touch was-here", options=("--id", "late"))
+    wait_for(lambda: "session late: failed" in errand.log(), "the end of the start")
+    before = set(errand.family())
+    os.kill(launcher, signal.SIGCONT)
+    # What was on its way to the launcher were the other ends of its pipes, too.
+    t.contains(late.communicate("go on\n", timeout=PATIENCE)[1], "did not start within", "what errand run says")
+    # The launcher takes one request after the other: when this one is served, the late one was.
+    t.equal(errand.good("run", "--embedded", "--", "/bin/echo", "next"), "next\n", "the next run")
+    wait_for(lambda: not set(errand.family()) - before, "the end of what was started late")
+    t.check(not os.path.exists(os.path.join(errand.project, "was-here")), "the late command has run")
+    t.equal(errand.json("session show", "late")["state"], "failed", "the late session")
+    process.communicate("go on\n")
+    t.equal(process.returncode, 0, "exit status of the other session")
 
 
 @case("C206: errand-shim is killed: its whole session ends with it and is lost, which errand run says")

@@ -2,80 +2,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The main job through the command: errand run, errand grant from a second process, errand receipts. Each step bites when its protection is off."""
 
-import functools
 import os
 import subprocess
 
 import errand_test
 import errand_world
-from errand_test import Failure, case, run
+from errand_test import case, run
 from first_run import EVENTS, STEPS
 from run_story import RunStory
+from told import bites, bites_outside, once
 
 errand_world.enter()
 
-CHECKS = ["environment", "project", "provider", "granted", "closing_line", "receipts", "no_key"]
-
-
-class Told:
-    """The story, told once and over when the tests of its steps look at it: the next session needs the same addresses."""
-
-    def __init__(self):
-        test = errand_test.Test("the story")
-        self.lines, self.problems = [], {}
-        with test.stack:
-            self.first = RunStory(test).prepare()
-            try:
-                self.first.run(lambda kind, text: self.lines.append(f"{kind}: {text}"))
-            except Failure as failure:
-                self.problems["story"] = failure
-            for name in CHECKS if not self.problems else []:
-                try:
-                    getattr(self.first, f"check_{name}")()
-                except Failure as failure:
-                    self.problems[name] = failure
-            self.grants = self.first.errand.json("grants", "s1") if not self.problems else []
-            self.log = self.first.errand.log()
-
-    def raise_problem(self, name):
-        for key in ("story", name):
-            if key in self.problems:
-                raise self.problems[key]
-
-
-@functools.cache
-def told():
-    return Told()
-
-
-def step(t, name, *checks):
-    story = told()
-    t.log("the story", lambda: "\n".join([*story.lines, story.log, getattr(story.first, "stderr", "")]))
-    story.raise_problem("story")
-    t.check(name in story.first.results, lambda: f"the agent did not come to {name}")
-    ok, saw = story.first.results[name]
-    t.note(saw)
-    t.check(ok, f"the agent reports: {saw}")
-    for check in checks:
-        story.raise_problem(check)
-
-
-def bites(t, results, name):
-    """The agent's own check says that the protection is gone."""
-    t.check(name in results, lambda: f"the agent did not come to {name}: {results}")
-    ok, saw = results[name]
-    t.note(saw)
-    t.check(not ok, f"without its protection {name} still reports success: {saw}")
-
-
-def bites_outside(t, check):
-    """A check from the outside says that the protection is gone."""
-    try:
-        check()
-    except Failure as failure:
-        t.note(failure)
-        return
-    t.fail("the check from the outside notices nothing")
+told = once(RunStory, "grants")
 
 
 def plain(t, **sandbox):
@@ -94,7 +33,7 @@ def unprotected(t, name, **sandbox):
 
 @case("S016 Q010: errand run: the agent works in its project, as its own account, and nothing is written elsewhere")
 def _(t):
-    step(t, "project", "project")
+    told().step(t, "project", "project")
 
 
 @case("S016 bite: with policyExtra the agent writes beside its project")
@@ -107,18 +46,18 @@ def _(t):
 
 @case("S024 S210: errand run: the provider saw the real key and no stand-in, and the answer came as a stream")
 def _(t):
-    step(t, "provider", "provider")
+    told().step(t, "provider", "provider")
     t.equal(len([line for line in told().first.lines if '"event"' in line]), len(EVENTS), "events")
 
 
 @case("S089 S210: errand run: the provider's echo of the key is scrubbed")
 def _(t):
-    step(t, "echo")
+    told().step(t, "echo")
 
 
 @case("S127 S128: errand run: another host is refused, and the refusal names the command that grants it")
 def _(t):
-    step(t, "denied")
+    told().step(t, "denied")
 
 
 @case("S127 bite: with that host on the configured allowlist it is reached")
@@ -128,8 +67,7 @@ def _(t):
 
 @case("S132: errand grant from a second process: the agent's next attempt reaches the host, nothing restarted; a grant for once is used up then")
 def _(t):
-    step(t, "granted", "granted")
-    t.equal(told().grants, [], "the grants that are left")
+    told().step(t, "granted", "granted", "grants")
 
 
 @case("S132 bite: without errand grant the next attempt is refused as well")
@@ -142,7 +80,7 @@ def _(t):
 
 @case("Q009 T001: errand run: the agent finds no home directory of its owner")
 def _(t):
-    step(t, "home")
+    told().step(t, "home")
 
 
 @case("Q009 bite: with policyExtra naming the home the agent finds it")
@@ -155,7 +93,7 @@ def _(t):
 
 @case("T009: errand run: the agent cannot read /etc/shadow, although its mode would let it")
 def _(t):
-    step(t, "shadow")
+    told().step(t, "shadow")
 
 
 @case("T009 bite: without a session the same account reads it")
@@ -165,7 +103,7 @@ def _(t):
 
 @case("Q021 T011: errand run: the agent sees no process of the host")
 def _(t):
-    step(t, "processes")
+    told().step(t, "processes")
 
 
 @case("Q021 bite: without a session it sees them")
@@ -175,7 +113,7 @@ def _(t):
 
 @case("S121 N002 N005: errand run: no network address but loopback, and no way out of its own")
 def _(t):
-    step(t, "network")
+    told().step(t, "network")
 
 
 @case("S121 bite: without a session it sees the host's and gets out")
@@ -185,7 +123,7 @@ def _(t):
 
 @case("S210 S227: errand run: no key in the environment, /proc, answers or files; none in the output, nor in what errandd keeps")
 def _(t):
-    step(t, "key", "no_key")
+    told().step(t, "key", "no_key")
 
 
 @case("S210 bite: with the real key as a variable of the configuration the agent finds it, and so does the check of what is kept")
@@ -203,7 +141,7 @@ def _(t):
 
 @case("S044 S070 T020 S196: errand run: the environment is built; nothing of the caller's is in it")
 def _(t):
-    step(t, "environment", "environment")
+    told().step(t, "environment", "environment")
 
 
 @case("T020 bite: a variable that was asked for by --env is seen")

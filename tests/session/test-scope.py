@@ -49,9 +49,12 @@ class Group:
             f.write("0")
 
     def processes(self, unit):
-        with contextlib.suppress(OSError), open(os.path.join(self.path, unit, "cgroup.procs"), encoding="ascii") as f:
-            return [int(line) for line in f]
-        return []
+        """Those of its payload included."""
+        found = []
+        for path, _, _ in os.walk(os.path.join(self.path, unit)):
+            with contextlib.suppress(OSError), open(os.path.join(path, "cgroup.procs"), encoding="ascii") as f:
+                found += [int(line) for line in f]
+        return found
 
 
 class Manager:

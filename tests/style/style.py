@@ -178,6 +178,38 @@ def documents(tree):
                     yield f"{name}:{number}: {link} is not there"
 
 
+def _attackers(tree, cell):
+    """What a cell of tests names → (the files, what is not there). A name without a folder is in that of the one before."""
+    files, missing, folder = [], [], None
+    for name in re.findall(r"`((?:tests/|test-|fuzz-)[\w/.-]+)`", cell):
+        folder, path = (os.path.dirname(name), name) if "/" in name else (folder, f"{folder}/{name}")
+        found = [f for f in tree.files if f == path or f.startswith(path + "/")]
+        files += found
+        missing += [] if found else [path]
+    return files, missing
+
+
+def promises(tree):
+    """each promise of docs/SECURITY.md names tests that are there and show its ids"""
+    attacked = False
+    for number, line in tree.lines("docs/SECURITY.md"):
+        cells = [c.strip() for c in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if not cells or set("".join(cells)) <= {"-"}:
+            attacked = attacked and bool(cells)
+        elif cells[-1] == "attacked by":
+            attacked = True
+        elif attacked:
+            files, missing = _attackers(tree, cells[-1])
+            for path in missing:
+                yield f"docs/SECURITY.md:{number}: {path} is not there"
+            if not files:
+                yield f"docs/SECURITY.md:{number}: names no test"
+            shown = "".join(tree.text(f) for f in files)
+            for name in re.findall(r"\b[A-Z]\d{3}\b", cells[0]):
+                if files and name not in shown:
+                    yield f"docs/SECURITY.md:{number}: none of its tests shows {name}"
+
+
 def foreign(tree):
     """no path of a machine, and no host of a registry"""
     own = re.compile(re.escape(str(tree.top)) + r"\b")
@@ -241,7 +273,7 @@ def packages(tree):
             seen.add(tuple(words[:2]))
 
 
-CHECKS = [layers, licences, sizes, whitespace, headers, unsafe_calls, documents, foreign, unfinished, shell, python, manuals, xml,
+CHECKS = [layers, licences, sizes, whitespace, headers, unsafe_calls, documents, promises, foreign, unfinished, shell, python, manuals, xml,
           packages]
 TOOLS = {shell: "shellcheck", manuals: "mandoc", xml: "xmllint"}
 
@@ -258,6 +290,9 @@ FAULTS = {
     unsafe_calls: ({"src/basic/a.c": 'strcat(a, b);\nlog("system(x)");\n/* atoi(x) */\nmy_system(a);\n'}, 1),
     documents: ({"README.md": "[there](docs/CODING_STYLE.md) [gone](docs/gone.md)\n" + "\n" * 150 + "tools/try\n",
                  "docs/CODING_STYLE.md": "text\n"}, 5),
+    promises: ({"docs/SECURITY.md": "| promise | kept by | attacked by |\n|---|---|---|\n| One (C001) | x | `tests/unit/test-a.c`, `test-gone.c` |\n"
+                                    "| Two (C002) | x | `tests/unit/test-a.c` |\n| Three | x | nobody |\n\n| account | holds |\n|---|---|\n| a | b |\n",
+                "tests/unit/test-a.c": "C001\n"}, 3),
     foreign: ({"README.md": "/wor" "kspace/main\nhttps://registry" ".example.com/\nhttp://deb" ".example.org/x\n~/wor" "kspace/x is fine\n"}, 3),
     unfinished: ({"src/basic/a.c": "/* TOD" "O */\nmkstemp(\"/tmp/aXXXXXX\");\n"}, 1),
     shell: ({"tools/a.sh": "#!/bin/sh\necho $1\n"}, 1),

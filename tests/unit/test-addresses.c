@@ -8,8 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "basic/fd.h"
-#include "basic/io.h"
 #include "basic/text.h"
 #include "broker/addresses.h"
 #include "test.h"

@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/environment.h"
 #include "test.h"

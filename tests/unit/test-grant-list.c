@@ -6,7 +6,6 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/grant-list.h"
-#include "errandd/record-dir.h"
 #include "shared/timespan.h"
 #include "test.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <unistd.h>
 
+#include "bailey/layer.h"
+#include "bailey/profiles.h"
 #include "basic/text.h"
 #include "errandd/policy-writer.h"
 #include "test.h"
@@ -52,6 +54,47 @@ static void test_floor(void) {
         contains(line_of(text, "execute = ", line, sizeof(line)), "\"/usr\", \"/srv/p\"]");
         /* The reset comes before everything that is granted. */
         CHECK(strstr(text, "reset = true") < strstr(text, "\nread = "));
+}
+
+static bool lists(const char *line, const char *path) {
+        char item[128];
+
+        (void) snprintf(item, sizeof(item), "\"%s\"", path);
+        return strstr(line, item) != NULL;
+}
+
+static size_t count(const char *line) {
+        size_t n = 0;
+
+        for (; (line = strchr(line, '"')); line++)
+                n++;
+        return n / 2;
+}
+
+/* Two lists of one thing, in programs that share no code: what bailey puts under every run, and what errandd puts in its place. Devices stay. */
+static void test_same_floor(void) {
+        _cleanup_free_ char *text = write_policy("{}", NULL);
+        _cleanup_(layer_freep) Layer *floor = NULL;
+        char read[4096], execute[4096];
+        size_t n_read = 0, n_execute = 0;
+
+        line_of(text, "read = ", read, sizeof(read));
+        line_of(text, "execute = ", execute, sizeof(execute));
+        CHECK_INT(profile_new_floor(&floor), 0);
+        for (size_t i = 0; i < floor->n_rules; i++) {
+                const LayerRule *rule = floor->rules + i;
+                if (rule->device)
+                        continue;
+                CHECK(!rule->deny && !rule->read_only && !(rule->rights & RIGHT_WRITE));
+                bool there = access(rule->path, F_OK) >= 0, executes = rule->rights & RIGHT_EXECUTE;
+                if (lists(execute, rule->path) != (there && executes) || lists(read, rule->path) != (there && !executes))
+                        test_fail(__FILE__, __LINE__, "%s is not granted alike:\n%s", rule->path, text);
+                n_read += there && !executes;
+                n_execute += there && executes;
+        }
+        CHECK_INT(count(read), n_read);
+        CHECK_INT(count(execute), n_execute);
+        CHECK_INT(count(line_of(text, "write = ", read, sizeof(read))), 0);
 }
 
 static void test_extra(void) {
@@ -109,6 +152,7 @@ static void test_not_utf8(void) {
 
 int main(void) {
         RUN(test_floor, "S188 S190: a policy clears the profile, then places the floor, the project and nothing else");
+        RUN(test_same_floor, "S188 S190: the floor of a session is bailey's own");
         RUN(test_extra, "S191: policyExtra is added");
         RUN(test_deny, "C089: what ssh would end over is covered, unless somebody grants it");
         RUN(test_connect, "C089: errand-connect alone may be executed where the system's directories do not hold it");

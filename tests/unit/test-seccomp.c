@@ -252,6 +252,25 @@ static void test_first_process(void) {
         CHECK_INT(native(X64_IOPRIO_SET, 1, 2, 0), ALLOWED);
 }
 
+static int ask_limits(uint32_t arch, uint32_t nr, uint64_t pid, uint64_t limits) {
+        struct seccomp_data data = {.nr = (int) nr, .arch = arch, .args = {pid, 7, limits}};
+        return execute(seccomp_program_own_limits, ELEMENTSOF(seccomp_program_own_limits), &data);
+}
+
+/* Of a process outside, where it can be named, limits are looked at and not set. */
+static void test_limits(void) {
+        static const uint64_t pointers[] = {0x1000, HIGH, HIGH | 0x1000};
+
+        for (size_t i = 0; i < ELEMENTSOF(pointers); i++) {
+                CHECK_INT(ask_limits(AUDIT_ARCH_X86_64, 302, 7, pointers[i]), EPERM);
+                CHECK_INT(ask_limits(AUDIT_ARCH_X86_64, 302, HIGH, pointers[i]), ALLOWED);
+                CHECK_INT(ask_limits(AUDIT_ARCH_X86_64, 302, 0, pointers[i]), ALLOWED);
+        }
+        CHECK_INT(ask_limits(AUDIT_ARCH_I386, 340, 7, 0x1000), EPERM);
+        CHECK_INT(ask_limits(AUDIT_ARCH_X86_64, 302, 7, 0), ALLOWED);
+        CHECK_INT(ask_limits(AUDIT_ARCH_X86_64, 340, 7, 0x1000), ALLOWED);
+}
+
 static void test_ioctl(void) {
         static const uint64_t bad[] = {0x5412, 0x541c}, good[] = {0x5401, 0x5413, 0x5411, 0x541d, 0x80045430};
 
@@ -332,6 +351,7 @@ int main(void) {
         RUN(test_architectures, "C035: a foreign architecture is killed");
         RUN(test_clone, "C038 T017: clone with any namespace flag, high bits or not");
         RUN(test_first_process, "C050: the first process cannot be slowed down");
+        RUN(test_limits, "T004: without namespaces limits are set for the own process only");
         RUN(test_group, "T014: the caller's process group is out of reach");
         RUN(test_ioctl, "C038 C039: TIOCSTI and TIOCLINUX, high bits or not");
         RUN(test_personality, "C038: personality by an allowlist");

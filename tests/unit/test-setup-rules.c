@@ -12,7 +12,7 @@ static void test_placements(void) {
         _cleanup_(setup_freep) Setup *s = provider_with("\"placement\":\"basic\",\"user\":\"oauth2\"");
 
         /* base64 of "oauth2:" and the key */
-        CHECK_STR(secret_data(s->providers[0].basic), "b2F1dGgyOnNrLXJlYWwta2V5LTAxMjM0NTY3ODk=");
+        CHECK_STR(secret_data(s->providers[0].basic), "b2F1dGgyOnNrLXJlYWwta2V5LTAxMjM0NTY3ODk");
         s = setup_free(s);
         s = provider_with("\"placement\":\"header\",\"header\":\"PRIVATE-TOKEN\"");
         CHECK_STR(s->providers[0].header, "PRIVATE-TOKEN");
