@@ -313,6 +313,9 @@ static int unknown_option(const char *word, Verb verb) {
                 log_error("%s: bailey %s has no such option; it is one of %s", word, verb_name(verb), text);
         } else if (string_distance_near(word, distance) && !elsewhere)
                 log_error("%s: bailey %s has no such option; did you mean %s?", word, verb_name(verb), best->name);
+        else if (verb == VERB_SHELL)
+                log_error("%s: bailey shell has no such option; see bailey --help (what is the shell's goes behind --: bailey shell -- %s)",
+                          word, word);
         else
                 log_error("%s: bailey %s has no such option; see bailey --help", word, verb_name(verb));
         return -EINVAL;
@@ -421,6 +424,15 @@ static int check_operands(const Options *o, const VerbWords *v) {
         return o->verb == VERB_TRUST ? check_trust(o) : 0;
 }
 
+static bool is_option(const char *word) {
+        size_t n = strcspn(word, "=");
+
+        for (size_t i = 0; i < ELEMENTSOF(options); i++)
+                if ((options[i].verbs & RUN) && strlen(options[i].name) == n && strncmp(options[i].name, word, n) == 0)
+                        return true;
+        return false;
+}
+
 static int unknown_verb(const char *word) {
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 size_t n = strcspn(verbs[i].name, " ");
@@ -435,7 +447,9 @@ static int unknown_verb(const char *word) {
                         return -EINVAL;
                 }
         }
-        if (word[0] == '-')
+        if (word[0] == '-' && is_option(word))
+                log_error("%s: options come after the verb, as in bailey run %s; see bailey --help", word, word);
+        else if (word[0] == '-')
                 log_error("%s: there is no such option, and a verb comes first: run, show, shell, audit, trust, profile or doctor; see bailey --help",
                           word);
         else

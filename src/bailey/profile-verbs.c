@@ -111,7 +111,7 @@ int profile_show_verb(const Options *o) {
                 text = streq(c.own[i].name, name) ? c.own[i].text : NULL;
         if (!text) {
                 findings_print(&c.findings);
-                log_error("There is no profile \"%s\"; see bailey profile list", name);
+                log_error("there is no profile \"%s\"; see bailey profile list", name);
                 return EXIT_FAILURE;
         }
         fputs(text, stdout);

@@ -214,9 +214,9 @@ static void unknown(const ProfileRequest *request, const char *name, Findings *f
                 }
         }
         if (string_distance_near(name, distance))
-                finding_error(findings, "There is no profile \"%s\"; did you mean \"%s\"?", name, best);
+                finding_error(findings, "there is no profile \"%s\"; did you mean \"%s\"?", name, best);
         else
-                finding_error(findings, "There is no profile \"%s\", and no %s/profiles/%s.toml; see bailey profile list", name,
+                finding_error(findings, "there is no profile \"%s\", and no %s/profiles/%s.toml; see bailey profile list", name,
                               request->config_directory, name);
 }
 

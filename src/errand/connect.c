@@ -195,6 +195,19 @@ static int speak(int socket, const Paths *p, Connection **ret) {
         return EXIT_OK;
 }
 
+/* What only an embedded errandd knows chooses it: the name of that, or NULL. */
+static const char *embedded_option(const Request *q) {
+        return q->state_dir ? "--state-dir" : q->config ? "--config" : q->account ? "--account" :
+               getenv("ERRAND_EMBEDDED_STATE") ? "ERRAND_EMBEDDED_STATE" : NULL;
+}
+
+static void say_embedded(const Request *q) {
+        const char *option = embedded_option(q);
+
+        log_info("%s%s, so this runs in embedded mode: with an errandd of its own, and without limits on memory, processor and processes",
+                 option ?: "no errandd runs here", option ? " is for an errandd of one's own" : "");
+}
+
 static bool may_start(const Request *q, ConnectFlags flags, const Paths *p) {
         if (q->no_start)
                 return false;
@@ -205,8 +218,8 @@ static bool may_start(const Request *q, ConnectFlags flags, const Paths *p) {
 static bool same_configuration(const Request *q, const Paths *p, int socket) {
         if (!q->config || embedded_was_given(socket, "--config", p->config))
                 return true;
-        log_error("--config %s would have no effect: the errandd at %s runs already, without it; end its sessions first, or use another "
-                  "--state-dir", q->config, p->bus);
+        log_error("--config %s would have no effect: the errandd at %s runs already, without it; end its sessions first (it ends some seconds after the "
+                  "last one), or use another --state-dir", q->config, p->bus);
         return false;
 }
 
@@ -230,8 +243,7 @@ static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret)
         reload = r >= 0 && q->config;
         if ((r == -ENOENT || r == -ECONNREFUSED) && may_start(q, flags, p)) {
                 if ((flags & CONNECT_START_SAYS) && !q->embedded)
-                        log_info("no errandd runs here, so this runs in embedded mode: with an errandd of its own, and without limits on memory, "
-                                 "processor and processes");
+                        say_embedded(q);
                 r = embedded_start(p, q, &fd);
                 if (r != EXIT_OK)
                         return r;
@@ -272,7 +284,9 @@ static int refuse_bus(ConnectMode mode, int r, const char *problem) {
                 return EXIT_NOT_PERMITTED;
         case -EREMOTEIO:
                 log_lines("errandd was to be started and did not come up", problem);
-                log_error("its log says why: journalctl %s-u errandd", mode == CONNECT_USER ? "--user " : "");
+                log_error("its log says why: journalctl %s-u errandd%s; %s an errandd of your own", mode == CONNECT_USER ? "--user " : "",
+                          mode == CONNECT_SYSTEM && geteuid() != 0 ? ", which an administrator may read" : "",
+                          mode == CONNECT_USER ? "--embedded uses" : "--user and --embedded use");
                 return EXIT_NO_DAEMON;
         case -ETIMEDOUT:
                 log_error("%s does not answer", name);
@@ -306,11 +320,6 @@ static int open_bus(const Request *q, ConnectMode mode, bool chosen, Connection 
         return EXIT_OK;
 }
 
-/* What only an embedded errandd knows chooses it. */
-static bool wants_embedded(const Request *q) {
-        return q->embedded || q->state_dir || q->config || q->account || getenv("ERRAND_EMBEDDED_STATE");
-}
-
 /* Who has a session in one's own errandd, and is led to another one, would not find it there. */
 static void say_which(const Connection *c) {
         _cleanup_(paths_freep) Paths *p = NULL;
@@ -326,7 +335,7 @@ static int open_first(const Request *q, ConnectFlags flags, Connection **ret) {
         static const ConnectMode modes[] = {CONNECT_SYSTEM, CONNECT_USER};
         bool chosen = q->system || q->user;
 
-        for (size_t i = 0; i < ELEMENTSOF(modes) && (chosen || !wants_embedded(q)); i++) {
+        for (size_t i = 0; i < ELEMENTSOF(modes) && (chosen || (!q->embedded && !embedded_option(q))); i++) {
                 Connection *c = NULL;
                 int r;
 

@@ -10,6 +10,7 @@
 #include "errand/create.h"
 #include "errand/terminal.h"
 #include "shared/bus-object.h"
+#include "shared/session-id.h"
 
 bool create_interactive(const Request *q) {
         if (q->keep_terminal || q->no_terminal)
@@ -89,13 +90,13 @@ static int open_project(const Request *q, int *ret_fd, char **ret_path) {
 /* The system's errandd opens projects itself, by name. */
 static int name_project(const Request *q, char **ret_path) {
         if (!q->project) {
-                log_error("name the project: --project NAME, which the system's errandd has below its projectRoot; for this directory it is "
-                          "--user or --embedded");
+                log_error("name the project: --project NAME, which is a directory below the projectRoot of the system's errandd; to work in the "
+                          "current directory, use --user or --embedded");
                 return -EINVAL;
         }
         if (strchr(q->project, '/') || streq(q->project, ".") || streq(q->project, "..")) {
-                log_error("--project %.256s: the system's errandd knows projects by their names below its projectRoot, not by paths; for a directory "
-                          "of yours it is --user or --embedded", q->project);
+                log_error("--project %.256s: the system's errandd knows projects by their names below its projectRoot, not by paths; to work in a "
+                          "directory of yours, use --user or --embedded", q->project);
                 return -EINVAL;
         }
         *ret_path = strdup(q->project);
@@ -179,8 +180,10 @@ static int append_options(sd_bus_message *m, const Request *q, bool interactive,
 }
 
 static int check_form(const Request *q) {
-        if (q->id && check_id(q->id) != EXIT_OK)
+        if (q->id && !session_id_valid(q->id)) {
+                log_error("--id \"%.64s\" is no session's id: 1 to 28 of a-z and 0-9", q->id);
                 return -EINVAL;
+        }
         if (q->n_operands > 0 && !*q->operands[0]) {
                 log_error("the command is empty");
                 return -EINVAL;

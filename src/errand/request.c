@@ -68,6 +68,10 @@ static int find_verb(int argc, char *const *argv, int *at, const Verb **ret) {
         const char *first = argv[*at], *second = NULL;
 
         if (verb_is_group(first)) {
+                if (*at + 1 < argc && (streq(argv[*at + 1], "--help") || streq(argv[*at + 1], "-h"))) {
+                        *ret = NULL; /* the help that has them all */
+                        return 0;
+                }
                 if (*at + 1 >= argc || argv[*at + 1][0] == '-')
                         return verb_missing(first);
                 second = argv[*at + 1];
@@ -137,6 +141,24 @@ static int set_option(const Option *o, const char *value, Request *q) {
                 *(const char **) field = value;
                 return 0;
         }
+}
+
+/* Shows where it belongs, when a verb comes later. */
+static int early_option(int argc, char *const *argv) {
+        const Verb *v = NULL;
+
+        for (int i = 2; i < argc && !v; i++)
+                for (size_t k = 0; k < n_verbs && !v; k++) {
+                        const char *last = verbs[k].group ? (i + 1 < argc ? argv[i + 1] : "") : argv[i];
+
+                        if (streq(verbs[k].name, last) && (!verbs[k].group || streq(verbs[k].group, argv[i])))
+                                v = verbs + k;
+                }
+        if (v)
+                log_error("%s: options come after the verb: errand %s %s", argv[1], verb_words(v), argv[1]);
+        else
+                log_error("%s: options come after the verb; errand --help lists the verbs", argv[1]);
+        return -EINVAL;
 }
 
 /* Reads the option at argv[*at] and steps over it. */
@@ -240,12 +262,12 @@ int request_parse(int argc, char *const *argv, Request *ret) {
                         ret->version = true;
                 else if (streq(argv[1], "--print-verbs"))
                         ret->print_verbs = true;
-                else {
-                        log_error("%s: options come after the verb; errand --help lists the verbs", argv[1]);
-                        return -EINVAL;
-                }
+                else
+                        return early_option(argc, argv);
                 return 0;
         }
         r = find_verb(argc, argv, &at, &ret->verb);
-        return r < 0 ? r : read_words(argc, argv, at, ret);
+        if (r >= 0 && !ret->verb)
+                ret->help = true;
+        return r < 0 || !ret->verb ? r : read_words(argc, argv, at, ret);
 }

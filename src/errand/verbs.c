@@ -102,19 +102,51 @@ static int columns(const char *s) {
         return n;
 }
 
+#define HELP_WIDTH 80
+
+/* Goes on behind column indent; further lines begin there, too. */
+static void print_wrapped(FILE *f, const char *s, int indent) {
+        int at = indent;
+
+        while (*s) {
+                int bytes = (int) strcspn(s, " "), width = 0;
+
+                for (int i = 0; i < bytes; i++)
+                        width += ((unsigned char) s[i] & 0xc0) != 0x80;
+                if (at > indent && at + 1 + width > HELP_WIDTH) {
+                        fprintf(f, "\n%*s", indent, "");
+                        at = indent;
+                }
+                if (at > indent) {
+                        fputc(' ', f);
+                        at++;
+                }
+                fprintf(f, "%.*s", bytes, s);
+                at += width;
+                s += bytes;
+                s += *s == ' ';
+        }
+        fputc('\n', f);
+}
+
+/* What is too long for its column has a line of its own. */
 static void print_row(FILE *f, const char *left, int width, const char *right) {
-        fprintf(f, "  %s%*s  %s\n", left, MAX(width - columns(left), 0), "", right);
+        fprintf(f, "  %s%*s", left, MAX(width - columns(left), 0), "");
+        if (columns(left) > width)
+                fprintf(f, "\n%*s", width + 2, "");
+        fputs("  ", f);
+        print_wrapped(f, right, width + 4);
 }
 
 void verbs_print_help(FILE *f) {
         char left[128];
 
-        fputs("errand VERB [OPTION]… [OPERAND]… runs agents and other commands in sessions that it does not trust.\n\nVerbs:\n", f);
+        fputs("errand VERB [OPTION]… [OPERAND]…\n\nRuns agents and other commands in sessions that it does not trust.\n\nVerbs:\n", f);
         for (size_t i = 0; i < n_verbs; i++) {
                 (void) snprintf(left, sizeof(left), "%s %s", verb_words(verbs + i), verbs[i].operands);
-                print_row(f, left, 38, verbs[i].summary);
+                print_row(f, left, 22, verbs[i].summary);
         }
-        fputs("\n  errand VERB --help                      The options of a verb\n"
+        fputs("\n  errand VERB --help      The options of a verb\n"
               "  errand --help | --version\n"
               "\nrun and attach give the command's exit code; see errand(1) for the others.\n", f);
 }
@@ -128,8 +160,8 @@ void verb_print_help(const Verb *v, FILE *f) {
 
         fprintf(f, "errand %s [OPTION]…%s%s\n\n%s.\n\n", verb_words(v), *v->operands ? " " : "", v->operands, v->summary);
         if (v->command)
-                fputs("Without a command it is the configured agent's. Options end at the command. Ctrl-] d detaches a terminal, Ctrl-] Ctrl-]\n"
-                      "sends one Ctrl-].\n\n", f);
+                fputs("Without a command it is the configured agent's. Options end at the command.\n"
+                      "Ctrl-] d detaches a terminal, Ctrl-] Ctrl-] sends one Ctrl-].\n\n", f);
         for (size_t i = 0; i < n_options; i++)
                 if (option_belongs(options + i, v)) {
                         option_left(options + i, left, sizeof(left));

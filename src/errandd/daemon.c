@@ -75,7 +75,9 @@ int daemon_manage(Daemon *d, Units *units, Fault *f) {
         d->config = NULL;
         if (manager_config(d->manager)->sandbox.require_full_enforcement && manager_gaps(d->manager)) {
                 daemon_log_report(d);
-                return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true; set it to false to run without what is missing");
+                return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true, which is the default; set it to false in %s to run "
+                                 "without what is missing", d->paths->config ?: d->paths->mode->project_names || d->paths->uid == 0 ?
+                                 "/etc/errand/errand.json" : "~/.config/errand/errand.json");
         }
         return 0;
 }

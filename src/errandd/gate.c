@@ -234,6 +234,15 @@ static uid_t find_owner(const BusLink *l, const Passage *p, const GateDetails *d
         return l->uid;
 }
 
+/* Whom the installed rule and defaults let through, for who is not; a host's own rules may say something else. */
+static const char *who_may(const Authorizer *a, const Passage *p) {
+        if (!a->cancel)
+                return "";
+        if (p->own && p->action->permission == PERMISSION_CREATE)
+                return ", which members of group errand-users have, and administrators with their password";
+        return p->own && p->action->permission != PERMISSION_MANAGE ? "" : ", which administrators have, with their password";
+}
+
 static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, sd_bus_error *error) {
         Caller caller = bus_link_caller(l);
         GateDetails details;
@@ -268,8 +277,8 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         if (p->session && !session_may_see(p->session, &caller))
                 return bus_not_found(error, p->object.kind == BUS_OBJECT_GRANT ? "grant" :
                                             p->object.kind == BUS_OBJECT_RECEIPT ? "receipt" : "session");
-        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "you may not use %s: it needs %s", p->action->member,
-                              permission_action_id(p->action->permission, p->own));
+        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "you may not use %s: it needs %s%s", p->action->member,
+                              permission_action_id(p->action->permission, p->own), who_may(l->connection->face->authorizer, p));
 }
 
 /* What libsystemd itself tells, and what is none of the gate's: 1 or 0 for the filter, -EAGAIN: it is a call. */

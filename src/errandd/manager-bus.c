@@ -191,7 +191,8 @@ static int read_outcome(sd_bus_message *m, const BusOption *option, void *userda
                 return r;
         filter->outcome = receipt_outcome_from_string(s);
         if (filter->outcome < 0)
-                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "outcome \"%.64s\" is none that a receipt has", s);
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "outcome \"%.64s\" is none that a receipt has; they are "
+                                       "completed, interrupted, denied, refused and upstream-unreachable", s);
         return 0;
 }
 

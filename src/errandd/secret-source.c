@@ -105,6 +105,10 @@ int secret_source_resolve(const SecretSource *s, SecretForm form, const char *cr
                         return TAKE_PTR(what), -ENOMEM;
                 if (asprintf(&path, "%s/%s", credentials_directory, s->name) < 0)
                         return TAKE_PTR(path), -ENOMEM;
+                if (access(path, F_OK) < 0 && errno == ENOENT)
+                        return problem_set(ret_problem,
+                                           "%s was not given to errandd when it started: keys_NAME is the file NAME in /etc/errand/credentials, "
+                                           "others are those of LoadCredential= in the unit; when it is there, restart errandd.service", what);
                 return read_secret(what, path, form, ret, ret_problem);
         case SECRET_SOURCE_NONE:
                 break;

@@ -185,7 +185,7 @@ def own_files(w):
     r = w.call("profile", "list")
     check(r.status == 1 and "bad.toml:1:2:" in r.err and "network-client" in r.out, r)
     r = w.call("profile", "show", "none")
-    check(r.status == 1 and 'There is no profile "none"' in r.err, r)
+    check(r.status == 1 and 'there is no profile "none"' in r.err, r)
 
 
 def network_profiles(w):

@@ -209,6 +209,8 @@ BAD_COMMANDS = [
     (["run", "--profile", "x", "true"], "see bailey profile list"),
     (["true"], '"true" is not a verb; to run a program: bailey run true'),
     (["-V"], "a verb comes first"),
+    (["--config", "x", "run", "true"], "options come after the verb, as in bailey run --config"),
+    (["shell", "-c", "ls"], "bailey shell -- -c"),
     (["run"], "wants a TARGET"),
     (["run", "--"], "wants a TARGET"),
     (["run", "--strct", "true"], "did you mean --strict?"),

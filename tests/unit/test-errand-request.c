@@ -94,6 +94,8 @@ static void test_mixed(void) {
         CHECK_INT(PARSE("grants", "s1", "--json"), 0);
         CHECK(request.json);
         CHECK_STR(request.operands[0], "s1");
+        CHECK_INT(PARSE("session", "--help"), 0);
+        CHECK(request.help && !request.verb);
         CHECK_INT(PARSE("session", "stop", "a", "b", "c"), 0);
         CHECK_INT(request.n_operands, 3);
         CHECK_INT(PARSE("grant", "s1", "h.example", "-"), 0); /* a lone dash is an operand */
@@ -115,6 +117,8 @@ static void test_nearest(void) {
                 {{"session"}, "create, start, stop, kill, attach, logs, list, show"},
                 {{"session", "--all"}, "create, start, stop, kill, attach, logs, list, show"},
                 {{"--json"}, "options come after the verb"},
+                {{"--system", "run", "x"}, "options come after the verb: errand run --system"},
+                {{"--json", "session", "list"}, "options come after the verb: errand session list --json"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {

@@ -113,7 +113,7 @@ static void test_credential(void) {
         refused(&s, SECRET_ONE_LINE, NULL, "systemd gave no credentials");
         refused(&s, SECRET_ONE_LINE, "relative", "systemd gave no credentials");
         s.name = (char *) "other";
-        refused(&s, SECRET_ONE_LINE, dir, "the systemd credential other cannot be opened");
+        refused(&s, SECRET_ONE_LINE, dir, "the systemd credential other was not given to errandd when it started");
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 CHECK(!systemd_credential_name_valid(bad[i]));
         CHECK(systemd_credential_name_valid("keys_anthropic-1.x"));
