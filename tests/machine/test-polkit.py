@@ -238,15 +238,21 @@ def _(t):
 
 @case("PIDs of root's processes: with a permissive rule the victim dies, without it lives")
 def _(t):
-    def kill():
+    def adopt():
         ERRANDD.systemd(*transient("errand-session-s9.scope", ("PIDs", "au", "1", str(victim()))))
+
+    def stop():
         ERRANDD.systemd("StopUnit", "ss", "errand-session-s9.scope", "replace")
 
     pid = victim()
-    kill()
+    adopt()
+    stop()
     t.equal((is_active("victim.service"), machine.pid_of("victim.service")), (True, pid), "victim")
     with permissive():
-        kill()
+        adopt()
+        # A stop that comes before the start was carried out only takes its place.
+        machine.wait_for(lambda: is_active("errand-session-s9.scope"), "scope around the victim")
+        stop()
         machine.wait_for(lambda: not is_active("victim.service"), "death of the victim")
 
 

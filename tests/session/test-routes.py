@@ -192,7 +192,7 @@ def _(t):
     t.check(any(path.startswith("/repo.git/info/refs?service=") for _, path, _ in s.upstream.seen), "git has not asked")
 
 
-@case("S128 S129: the thread is told of a refused host in the words for it, once; the report does not claim gaps that are none")
+@case("S128 S129 S130: the thread is told of a refused host in the words for it, once; the report does not claim gaps that are none")
 def _(t):
     s = Setting(t, {"p": {"kind": "openai", "strictCapabilities": True, "capabilities": "*", "budgets": {"bytes": "1m"}}, "r": {"broker": False}})
     report = s.errand.good("report", "--embedded")
