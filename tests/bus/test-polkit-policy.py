@@ -89,8 +89,11 @@ def _(t):
     reader, writer = os.pipe()
     os.write(writer, dtd.encode())
     os.close(writer)
-    r = subprocess.run(["xmllint", "--nonet", "--noout", "--dtdvalid", f"/proc/self/fd/{reader}", POLICY], pass_fds=(reader,),
-                       capture_output=True, text=True)
+    with open(POLICY, encoding="utf-8") as f:
+        # Only polkitd's package brings the description that the file names, and nobody is to fetch it.
+        policy = re.sub(r"<!DOCTYPE[^>]*>", "", f.read())
+    r = subprocess.run(["xmllint", "--nonet", "--noout", "--dtdvalid", f"/proc/self/fd/{reader}", "-"], pass_fds=(reader,),
+                       capture_output=True, text=True, input=policy)
     os.close(reader)
     t.equal((r.returncode, r.stderr), (0, ""), "xmllint")
 

@@ -265,7 +265,7 @@ static const Attempt rows[] = {
         RING("io-uring-register", "the same, with credentials kept", try_ring_register),
         ROW("fanotify-init", "what happens on a whole file system", try_fanotify, NULL, "T016"),
         ROW("fanotify-mark", "the same", try_fanotify_mark, NULL, "T016"),
-        ROW("name-to-handle", "a file's number, which no path rule knows", try_name_to_handle, NULL, "T016"),
+        OPTIONAL("name-to-handle", "a file's number, which no path rule knows", try_name_to_handle, NULL, "T016"),
         MACHINE("open-by-handle", "a file by its number", try_open_by_handle, NULL, 0, "T016"),
         ROW("personality-execute", "data that can be executed", try_personality, "0x400000", "C038"),
         ROW("personality-high-bits", "the same, with bits that a filter might compare", try_personality, "0x100400000", "C038"),

@@ -37,9 +37,9 @@ ABSENT = {
     "scope": {"landlock", "landlock-scope"}, "ioctl": {"landlock", "landlock-ioctl"}, "seccomp": {"seccomp"}, "cover": {"nested-deny"}, "island": {"read-only"},
     "tmp": {"private-tmp"}, "privilege": set(), "start": set(),
 }
-# What a kernel says to what it was built or set up without.
+# What a kernel says to what it, or a file system, was built or set up without.
 NOT_BUILT = {"ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EPERM", "EACCES", "ENOENT", "ESRCH", "EIO", "ENODEV", "ENXIO", "EBUSY",
-             "ENETUNREACH"}
+             "ENETUNREACH", "EOPNOTSUPP"}
 
 
 class Row:
