@@ -66,10 +66,11 @@ def bash_words(w):
     w.write("W/other.toml", "")
 
     def complete(*words):
-        script = ('compopt() { :; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _bailey; '
+        # As text: the account may not be able to go where the checkout is.
+        script = ('compopt() { :; }; eval "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _bailey; '
                   'printf "%s\\n" "${COMPREPLY[@]}"')
         account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
-        done = subprocess.run(["bash", "-c", script, "bash", COMPLETIONS["bash"], w.bailey, *words], check=True, capture_output=True,
+        done = subprocess.run(["bash", "-c", script, "bash", text("shell-completions", "bash", "bailey"), w.bailey, *words], check=True, capture_output=True,
                               encoding="utf-8", cwd=w.work, env=w.environment, **account)
         check(done.stderr == "", done.stderr)
         return sorted(set(done.stdout.split()))

@@ -39,7 +39,7 @@ ABSENT = {
 }
 # What a kernel says to what it, or a file system, was built or set up without.
 NOT_BUILT = {"ENOSYS", "EAFNOSUPPORT", "EPROTONOSUPPORT", "ESOCKTNOSUPPORT", "EPERM", "EACCES", "ENOENT", "ESRCH", "EIO", "ENODEV", "ENXIO", "EBUSY",
-             "ENETUNREACH", "EOPNOTSUPP"}
+             "ENETUNREACH", "EOPNOTSUPP", "ESTALE"}
 
 
 class Row:
