@@ -36,12 +36,8 @@ static int enforced(const RunResult *r, const Network *network, char ***ret) {
                 e = strv_extend(&list, "own root");
         if (e >= 0 && !(r->gaps & (1U << GAP_NAMESPACES)))
                 e = strv_extend(&list, "namespaces");
-        if (e >= 0 && r->landlock_abi > 0) {
-                char *text = NULL;
-                if (asprintf(&text, "landlock ABI %d", r->landlock_abi) < 0)
-                        text = NULL;
-                e = strv_consume(&list, text);
-        }
+        if (e >= 0 && r->landlock_abi > 0)
+                e = strv_extend_format(&list, "landlock ABI %d", r->landlock_abi);
         if (e >= 0 && !(r->gaps & (1U << GAP_SECCOMP)))
                 e = strv_extend(&list, "seccomp");
         if (e >= 0 && r->limited)

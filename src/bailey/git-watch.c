@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,18 +68,6 @@ static bool line_names_program(const char *line, bool *section) {
         return *section || names_program(at, strcspn(at, "="));
 }
 
-static int add(char ***list, const char *format, ...) _printf_(2, 3);
-static int add(char ***list, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return strv_consume(list, text);
-}
-
 static int open_file(int directory, const char *name) {
         struct stat st;
 
@@ -98,15 +85,16 @@ static int look_at_settings(int directory, const char *where, const char *name, 
         size_t size;
 
         if (fd < 0)
-                return fd == -ENOENT || fd == -ENOTDIR ? 0 : add(list, "%s/%s is no file", where, name);
+                return fd == -ENOENT || fd == -ENOTDIR ? 0 : strv_extend_format(list, "%s/%s is no file", where, name);
         int r = read_fd_full(fd, FILE_SIZE_MAX, &text, &size);
         if (r < 0)
-                return r == -ENOMEM ? r : add(list, "%s/%s cannot be read", where, name);
+                return r == -ENOMEM ? r : strv_extend_format(list, "%s/%s cannot be read", where, name);
         for (size_t i = 0; i < size; i++)
                 text[i] = text[i] ? text[i] : ' '; /* nothing hides behind a NUL */
         for (char *save = NULL, *line = strtok_r(text, "\n", &save); line && r >= 0 && n <= WORDS_MAX; line = strtok_r(NULL, "\n", &save))
                 if (line_names_program(line, &section))
-                        r = n++ == WORDS_MAX ? add(list, "%s/%s has many such lines", where, name) : add(list, "%s/%s says \"%.200s\"", where, name, line + strspn(line, " \t"));
+                        r = n++ == WORDS_MAX ? strv_extend_format(list, "%s/%s has many such lines", where, name)
+                                             : strv_extend_format(list, "%s/%s says \"%.200s\"", where, name, line + strspn(line, " \t"));
         return r;
 }
 
@@ -116,12 +104,12 @@ static int look_at_pointer(int directory, const char *where, const char *name, c
         _cleanup_free_ char *text = NULL;
 
         if (fd < 0)
-                return fd == -ENOENT || fd == -ENOTDIR ? 0 : add(list, "%s/%s is no file", where, name);
+                return fd == -ENOENT || fd == -ENOTDIR ? 0 : strv_extend_format(list, "%s/%s is no file", where, name);
         int r = read_fd_full(fd, FILE_SIZE_MAX, &text, NULL);
         if (r < 0)
-                return r == -ENOMEM ? r : add(list, "%s/%s cannot be read", where, name);
+                return r == -ENOMEM ? r : strv_extend_format(list, "%s/%s cannot be read", where, name);
         text[strcspn(text, "\n")] = 0;
-        return add(list, "%s/%s leads to \"%.200s\"", where, name, text);
+        return strv_extend_format(list, "%s/%s leads to \"%.200s\"", where, name, text);
 }
 
 /* The kernel's own time of the last change: nobody inside can set it back. */
@@ -132,7 +120,7 @@ static int look_at_hooks(int directory, const char *where, char ***list) {
 
         int fd = openat(directory, "hooks", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
-                return errno == ENOENT ? 0 : add(list, "%s/hooks is no directory", where);
+                return errno == ENOENT ? 0 : strv_extend_format(list, "%s/hooks is no directory", where);
         DIR *d = fdopendir(fd);
         if (!d) {
                 safe_close(fd);
@@ -142,10 +130,10 @@ static int look_at_hooks(int directory, const char *where, char ***list) {
                 if (e->d_name[0] == '.' || endswith(e->d_name, ".sample") || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 if (n++ == WORDS_MAX) {
-                        r = add(list, "%s/hooks has many", where);
+                        r = strv_extend_format(list, "%s/hooks has many", where);
                         break;
                 }
-                r = add(list, "%s/hooks/%s is a hook\n%llu.%llu.%ld", where, e->d_name, (unsigned long long) st.st_ino,
+                r = strv_extend_format(list, "%s/hooks/%s is a hook\n%llu.%llu.%ld", where, e->d_name, (unsigned long long) st.st_ino,
                         (unsigned long long) st.st_ctim.tv_sec, st.st_ctim.tv_nsec);
         }
         closedir(d);
@@ -175,7 +163,7 @@ static int look(const char *directory, char ***list) {
                 return look_at_pointer(fd, directory, ".git", list);
         git = openat(fd, itself ? "." : ".git", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (git < 0)
-                return errno == EACCES ? 0 : add(list, "%s is no directory", where);
+                return errno == EACCES ? 0 : strv_extend_format(list, "%s is no directory", where);
         return look_at_repository(git, where, list);
 }
 

@@ -545,12 +545,8 @@ static int fill_command(Planner *p, char *const *argv) {
         Plan *plan = p->plan;
 
         int r = strv_extend_list(&plan->argv, argv);
-        for (size_t i = 0; i < policy->n_variables && r >= 0; i++) {
-                char *text = NULL;
-                if (asprintf(&text, "%s=%s", policy->variables[i].name, policy->variables[i].value) < 0)
-                        text = NULL;
-                r = strv_consume(&plan->environment, text);
-        }
+        for (size_t i = 0; i < policy->n_variables && r >= 0; i++)
+                r = strv_extend_format(&plan->environment, "%s=%s", policy->variables[i].name, policy->variables[i].value);
         plan->executable = strdup(policy->target);
         /* No directory can be made among the kernel's. */
         bool closed = path_beneath(policy->working_directory, "/proc") || path_beneath(policy->working_directory, "/sys") ||

@@ -157,6 +157,17 @@ int strv_extend(char ***list, const char *s) {
         return strv_consume(list, strdup(s));
 }
 
+int strv_extend_format(char ***list, const char *format, ...) {
+        char *text = NULL;
+        va_list ap;
+
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        return strv_consume(list, text);
+}
+
 int strv_extend_list(char ***list, char *const *more) {
         for (; more && *more; more++) {
                 int r = strv_extend(list, *more);

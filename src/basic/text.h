@@ -66,6 +66,7 @@ static inline void strv_freep(char ***list) {
 size_t strv_length(char *const *list);
 bool strv_contains(char *const *list, const char *s);
 int strv_extend(char ***list, const char *s);
+_printf_(2, 3) int strv_extend_format(char ***list, const char *format, ...);
 /* Each of more[], which may be NULL. */
 int strv_extend_list(char ***list, char *const *more);
 /* Takes s always: on failure it is freed. */

@@ -297,16 +297,13 @@ static void read_env(ConfigReader *r, const ConfigKey *key, JsonNode *node, char
         for (GList *m = members; m; m = m->next) {
                 size_t mark = config_enter(r, m->data);
                 const char *problem = key->check(m->data), *value = expect_text(r, json_object_get_member(object, m->data));
-                char *line;
 
                 if (problem)
                         config_problem(r, "the name %s", problem);
                 else if (value && strlen(value) > ENV_VALUE_MAX)
                         config_problem(r, "is longer than %u bytes", ENV_VALUE_MAX);
-                else if (value) {
-                        if (asprintf(&line, "%s=%s", (const char *) m->data, value) < 0 || strv_consume(field, line) < 0)
-                                r->error = -ENOMEM;
-                }
+                else if (value && strv_extend_format(field, "%s=%s", (const char *) m->data, value) < 0)
+                        r->error = -ENOMEM;
                 config_leave(r, mark);
         }
         g_list_free(members);

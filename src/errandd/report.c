@@ -43,7 +43,6 @@ void report_done(Report *r) {
 static int add_wrapped(char ***lines, const char *lead, const char *indent, const char *text) {
         while (*text) {
                 size_t room = WIDTH - strlen(lead), n = strlen(text);
-                char *line;
 
                 if (n > room) {
                         n = room;
@@ -52,7 +51,7 @@ static int add_wrapped(char ***lines, const char *lead, const char *indent, cons
                         if (n == 0)
                                 n = strcspn(text, " "); /* a word longer than a line */
                 }
-                if (asprintf(&line, "%s%.*s", lead, (int) n, text) < 0 || strv_consume(lines, line) < 0)
+                if (strv_extend_format(lines, "%s%.*s", lead, (int) n, text) < 0)
                         return -ENOMEM;
                 text += n + strspn(text + n, " ");
                 lead = indent;
@@ -73,16 +72,6 @@ _printf_(2, 3) static int add(char ***lines, const char *format, ...) {
         }
         clean = string_escape_control(text);
         return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
-}
-
-_printf_(2, 3) static int add_gap(Report *r, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        int n = vasprintf(&text, format, ap);
-        va_end(ap);
-        return n < 0 ? -ENOMEM : strv_consume(&r->gaps, text);
 }
 
 /* "1g", in the largest unit of 1024 that holds it exactly. */
@@ -190,7 +179,7 @@ static int add_missing_limits(const ReportInput *in, Report *r) {
                         missing[n++] = limits[i].limit;
         for (size_t i = 0; i < n; i++)
                 at += (size_t) snprintf(text + at, sizeof(text) - at, "%s%s", missing[i], i + 1 == n ? "" : i + 2 < n ? ", " : n > 2 ? ", and " : " and ");
-        return n == 0 ? 0 : add_gap(r, "per-session %s limits are not applied: this host delegates no cgroup controller for them", text);
+        return n == 0 ? 0 : strv_extend_format(&r->gaps, "per-session %s limits are not applied: this host delegates no cgroup controller for them", text);
 }
 
 /* Nothing stands between a session and these. */
@@ -241,23 +230,23 @@ static int add_statements(const ReportInput *in, Report *r) {
 
 /* What the configuration asks for and this version does not do: to accept it in silence would claim a tighter boundary. */
 static int add_unsupported(const Config *c, Report *r) {
-        return c->github.app.given ? add_gap(r, "sessions get no GitHub token: this version mints none for an App") : 0;
+        return c->github.app.given ? strv_extend_format(&r->gaps, "sessions get no GitHub token: this version mints none for an App") : 0;
 }
 
 static int find_gaps(const ReportInput *in, Report *r) {
         int q = 0;
 
         if (in->probe_problem)
-                q = add_gap(r, "sessions cannot be confined: %s", in->probe_problem);
+                q = strv_extend_format(&r->gaps, "sessions cannot be confined: %s", in->probe_problem);
         if (q >= 0 && in->scopes)
                 q = add_missing_limits(in, r);
         else if (q >= 0)
-                q = add_gap(r, "per-session memory, cpu, and process limits are not applied: this host reports no cgroup delegation");
+                q = strv_extend_format(&r->gaps, "per-session memory, cpu, and process limits are not applied: this host reports no cgroup delegation");
         if (q >= 0 && in->shared_account)
-                q = add_gap(r, "a session and its broker run under one account: the real keys are apart from the agent by the sandbox alone");
+                q = strv_extend_format(&r->gaps, "a session and its broker run under one account: the real keys are apart from the agent by the sandbox alone");
         for (char *const *g = in->gaps; g && *g && q >= 0; g++) {
                 const char *sentence = report_gap_sentence(*g);
-                q = sentence ? add_gap(r, "%s", sentence) : add_gap(r, "bailey cannot enforce \"%s\" here", *g);
+                q = sentence ? strv_extend_format(&r->gaps, "%s", sentence) : strv_extend_format(&r->gaps, "bailey cannot enforce \"%s\" here", *g);
         }
         return q < 0 ? q : add_unsupported(in->config, r);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,35 +14,24 @@ typedef struct Start {
         size_t n_keep;
 } Start;
 
-_printf_(2, 3) static int add(Start *s, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return strv_consume(&s->argv, text);
-}
-
 static int add_option(Start *s, const char *option, const char *value) {
         if (!value)
                 return 0;
-        int r = add(s, "%s", option);
-        return r < 0 ? r : add(s, "%s", value);
+        int r = strv_extend(&s->argv, option);
+        return r < 0 ? r : strv_extend(&s->argv, value);
 }
 
 static int add_fd(Start *s, const char *name, int fd) {
         if (fd < 0)
                 return 0;
         s->keep[s->n_keep++] = fd;
-        int r = add(s, "--fd");
-        return r < 0 ? r : add(s, "%s=%d", name, fd);
+        int r = strv_extend(&s->argv, "--fd");
+        return r < 0 ? r : strv_extend_format(&s->argv, "%s=%d", name, fd);
 }
 
 /* The names of options and descriptors are the shim's. */
 static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, Start *s) {
-        int r = add(s, "errand-shim");
+        int r = strv_extend(&s->argv, "errand-shim");
 
         if (r >= 0)
                 r = add_option(s, "--session", p->session);
@@ -52,26 +40,26 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
         if (r >= 0)
                 r = add_option(s, "--home", p->home);
         if (r >= 0)
-                r = add(s, "--errandd-uid=%u", l->errandd_uid);
+                r = strv_extend_format(&s->argv, "--errandd-uid=%u", l->errandd_uid);
         if (r >= 0)
-                r = add(s, "--grace-ms=%u", p->grace_ms);
+                r = strv_extend_format(&s->argv, "--grace-ms=%u", p->grace_ms);
         if (r >= 0 && p->file_max > 0)
-                r = add(s, "--file-max=%llu", (unsigned long long) p->file_max);
+                r = strv_extend_format(&s->argv, "--file-max=%llu", (unsigned long long) p->file_max);
         if (r >= 0)
                 r = add_option(s, "--broker-socket", p->broker_socket);
         if (r >= 0)
                 r = add_option(s, "--listen", p->listen);
         if (r >= 0 && p->proxy_net)
-                r = add(s, "--proxy-net");
+                r = strv_extend(&s->argv, "--proxy-net");
         if (r >= 0 && p->interactive)
-                r = add(s, "--interactive");
+                r = strv_extend(&s->argv, "--interactive");
         if (r >= 0 && p->rows > 0 && p->columns > 0) {
-                r = add(s, "--rows=%u", p->rows);
+                r = strv_extend_format(&s->argv, "--rows=%u", p->rows);
                 if (r >= 0)
-                        r = add(s, "--columns=%u", p->columns);
+                        r = strv_extend_format(&s->argv, "--columns=%u", p->columns);
         }
         if (r >= 0 && p->strict)
-                r = add(s, "--strict");
+                r = strv_extend(&s->argv, "--strict");
         for (char **g = p->accept_gaps; g && *g && r >= 0; g++)
                 r = add_option(s, "--accept-gap", *g);
         if (r >= 0 && p->scope)
@@ -83,7 +71,7 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
         for (LaunchFd i = 0; i < _LAUNCH_FD_MAX && r >= 0; i++)
                 r = add_fd(s, launch_fd_to_string(i), p->fds[i]);
         if (r >= 0)
-                r = add(s, "--");
+                r = strv_extend(&s->argv, "--");
         if (r >= 0)
                 r = strv_extend_list(&s->argv, p->command);
         s->keep[s->n_keep++] = l->shim;

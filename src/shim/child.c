@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -43,26 +42,15 @@ void child_done(Child *c) {
         c->error = safe_close(c->error);
 }
 
-_printf_(2, 3) static int add(char ***argv, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return strv_consume(argv, text);
-}
-
 static int add_fd(Start *s, const char *option, int fd) {
         s->keep[s->n_keep++] = fd;
-        int r = add(&s->argv, "%s", option);
-        return r < 0 ? r : add(&s->argv, "%d", fd);
+        int r = strv_extend(&s->argv, option);
+        return r < 0 ? r : strv_extend_format(&s->argv, "%d", fd);
 }
 
 static int add_two(Start *s, const char *option, const char *value) {
-        int r = add(&s->argv, "%s", option);
-        return r < 0 ? r : add(&s->argv, "%s", value);
+        int r = strv_extend(&s->argv, option);
+        return r < 0 ? r : strv_extend(&s->argv, value);
 }
 
 static int build_arguments(const ShimOptions *o, int report, int console, int error, Start *s) {
@@ -71,16 +59,16 @@ static int build_arguments(const ShimOptions *o, int report, int console, int er
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(fixed) && r >= 0; i++)
-                r = add(&s->argv, "%s", fixed[i]);
+                r = strv_extend(&s->argv, fixed[i]);
         if (r >= 0 && o->strict)
-                r = add(&s->argv, "--strict");
+                r = strv_extend(&s->argv, "--strict");
         for (size_t i = 0; i < o->n_accepted_gaps && r >= 0; i++)
                 r = add_two(s, "--accept-gap", o->accepted_gaps[i]);
         if (r >= 0)
-                r = add(&s->argv, "--config");
+                r = strv_extend(&s->argv, "--config");
         if (r >= 0) {
                 s->keep[s->n_keep++] = o->fds[SHIM_FD_POLICY];
-                r = add(&s->argv, "/proc/self/fd/%d", o->fds[SHIM_FD_POLICY]);
+                r = strv_extend_format(&s->argv, "/proc/self/fd/%d", o->fds[SHIM_FD_POLICY]);
         }
         if (r >= 0)
                 r = add_two(s, "--home", o->home);
@@ -91,14 +79,14 @@ static int build_arguments(const ShimOptions *o, int report, int console, int er
         if (r >= 0 && console >= 0)
                 r = add_fd(s, "--console-socket", console);
         if (r >= 0 && console >= 0 && o->rows > 0 && o->columns > 0) {
-                r = add(&s->argv, "--console-size");
+                r = strv_extend(&s->argv, "--console-size");
                 if (r >= 0)
-                        r = add(&s->argv, "%ux%u", o->rows, o->columns);
+                        r = strv_extend_format(&s->argv, "%ux%u", o->rows, o->columns);
         }
         if (r >= 0 && error >= 0)
                 r = add_fd(s, "--stderr-fd", error);
         if (r >= 0 && o->proxy_net)
-                r = add(&s->argv, "--proxy-net");
+                r = strv_extend(&s->argv, "--proxy-net");
         if (r >= 0 && o->broker_socket) {
                 r = add_two(s, "--broker-socket", o->broker_socket);
                 if (r >= 0)
@@ -107,7 +95,7 @@ static int build_arguments(const ShimOptions *o, int report, int console, int er
                         r = add_two(s, "--listen", o->listen);
         }
         if (r >= 0)
-                r = add(&s->argv, "--");
+                r = strv_extend(&s->argv, "--");
         return r < 0 ? r : strv_extend_list(&s->argv, o->command);
 }
 

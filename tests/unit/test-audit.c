@@ -81,16 +81,16 @@ static void test_judge(void) {
         PlanStep steps[] = {
                 {.type = STEP_BIND, .flags = STEP_EXECUTABLE, .target = (char *) "/usr"},
                 {.type = STEP_DIRECTORY, .target = (char *) "/home/you"},
-                {.type = STEP_BIND, .flags = STEP_WRITABLE | STEP_EXECUTABLE, .target = (char *) "/home/you/work"},
-                {.type = STEP_COVER, .target = (char *) "/home/you/work/hidden"},
-                {.type = STEP_READ_ONLY, .target = (char *) "/home/you/work/kept"},
+                {.type = STEP_BIND, .flags = STEP_WRITABLE | STEP_EXECUTABLE, .target = (char *) "/home/you/code"},
+                {.type = STEP_COVER, .target = (char *) "/home/you/code/hidden"},
+                {.type = STEP_READ_ONLY, .target = (char *) "/home/you/code/kept"},
                 {.type = STEP_TMPFS, .flags = STEP_WRITABLE, .target = (char *) "/tmp"},
                 {.type = STEP_SYMLINK, .target = (char *) "/bin"},
         };
         PlanAccess accesses[] = {
                 {.path = (char *) "/", .rights = ACCESS_LIST},
                 {.path = (char *) "/usr", .rights = ACCESS_READ | ACCESS_EXECUTE},
-                {.path = (char *) "/home/you/work", .rights = ACCESS_READ | ACCESS_WRITE},
+                {.path = (char *) "/home/you/code", .rights = ACCESS_READ | ACCESS_WRITE},
                 {.path = (char *) "/tmp", .rights = ACCESS_READ | ACCESS_WRITE | ACCESS_EXECUTE},
         };
         const Plan plan = {.steps = steps, .n_steps = ELEMENTSOF(steps), .accesses = accesses, .n_accesses = ELEMENTSOF(accesses),
@@ -100,8 +100,8 @@ static void test_judge(void) {
                 unsigned allowed;
         } rows[] = {
                 {"/usr/bin/true", L | R | X | C}, {"/usrx", 0}, {"/", L}, {"/home", L}, {"/home/you", L}, {"/home/you/x", 0}, {"/home/other", 0},
-                {"/home/you/work", L | R | W | E | C | B}, {"/home/you/work/a/b", L | R | W | E | C | B}, {"/home/you/work/hidden", L},
-                {"/home/you/work/hidden/x", 0}, {"/home/you/work/kept/x", L | R | C}, {"/tmp/x", L | R | W | E | C | B}, {"/bin", L},
+                {"/home/you/code", L | R | W | E | C | B}, {"/home/you/code/a/b", L | R | W | E | C | B}, {"/home/you/code/hidden", L},
+                {"/home/you/code/hidden/x", 0}, {"/home/you/code/kept/x", L | R | C}, {"/tmp/x", L | R | W | E | C | B}, {"/bin", L},
                 {"/srv", L}, {"/srv/here", L}, {"/srv/here/x", 0},
         };
 
