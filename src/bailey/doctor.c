@@ -110,7 +110,6 @@ static int print_text(const Outcome *all, const char *summary, FILE *f) {
 static int print_json(const Outcome *all, int status, const char *summary, FILE *f) {
         static const char *const needs[] = {[NEED_RUN] = "run", [NEED_DEFAULT] = "default", [NEED_OPTION] = "option"};
         _cleanup_(json_writer_donep) JsonWriter w = {};
-        _cleanup_free_ char *text = NULL;
 
         json_open_object(&w, NULL);
         json_add_u64(&w, "status", (uint64_t) status);
@@ -136,11 +135,8 @@ static int print_json(const Outcome *all, int status, const char *summary, FILE 
         }
         json_close_array(&w);
         json_close_object(&w);
-        int r = json_writer_finish(&w, &text, NULL);
-        if (r < 0)
-                return r;
-        fprintf(f, "%s\n", text);
-        return fflush(f) != 0 || ferror(f) ? -EIO : 0;
+        int r = json_writer_print(&w, f);
+        return r < 0 ? r : fflush(f) != 0 ? -EIO : 0;
 }
 
 int doctor_verb(const Options *o) {

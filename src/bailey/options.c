@@ -259,7 +259,6 @@ void options_print_help(FILE *f) {
 
 int options_print_verbs(FILE *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_free_ char *text = NULL;
 
         json_open_array(&w, NULL);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
@@ -278,11 +277,7 @@ int options_print_verbs(FILE *f) {
                 json_close_object(&w);
         }
         json_close_array(&w);
-        int r = json_writer_finish(&w, &text, NULL);
-        if (r < 0)
-                return r;
-        fprintf(f, "%s\n", text);
-        return ferror(f) ? -EIO : 0;
+        return json_writer_print(&w, f);
 }
 
 /* The verbs that have an option, as text: "bailey run, bailey shell". */

@@ -56,7 +56,6 @@ static void add(JsonWriter *w, const char *name, const char *path, const char *d
 
 static int print_json(const Context *c) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_free_ char *text = NULL;
         const char *name, *description = NULL;
 
         json_open_array(&w, NULL);
@@ -66,10 +65,7 @@ static int print_json(const Context *c) {
                 if (c->own[i].layer)
                         add(&w, c->own[i].name, c->own[i].path, c->own[i].layer->description, c->own[i].layer->applies_to);
         json_close_array(&w);
-        int r = json_writer_finish(&w, &text, NULL);
-        if (r >= 0)
-                printf("%s\n", text);
-        return r;
+        return json_writer_print(&w, stdout);
 }
 
 static int print(const Context *c) {

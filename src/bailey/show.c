@@ -267,7 +267,6 @@ static void add_network(JsonWriter *w, const Policy *p, const ShownNetwork *netw
 int show_policy_json(const Policy *p, const ShownNetwork *network, FILE *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_free_ const PolicyRule **rules = sorted_rules(p);
-        _cleanup_free_ char *text = NULL;
 
         if (!rules)
                 return -ENOMEM;
@@ -292,9 +291,5 @@ int show_policy_json(const Policy *p, const ShownNetwork *network, FILE *f) {
         }
         json_close_array(&w);
         json_close_object(&w);
-        int r = json_writer_finish(&w, &text, NULL);
-        if (r < 0)
-                return r;
-        fprintf(f, "%s\n", text);
-        return ferror(f) ? -EIO : 0;
+        return json_writer_print(&w, f);
 }

@@ -160,7 +160,6 @@ static int print_list(const TrustStore *store) {
 
 static int print_list_json(const TrustStore *store) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_free_ char *text = NULL;
 
         json_open_array(&w, NULL);
         for (size_t i = 0; i < store->n; i++) {
@@ -174,10 +173,7 @@ static int print_list_json(const TrustStore *store) {
                 json_close_object(&w);
         }
         json_close_array(&w);
-        int r = json_writer_finish(&w, &text, NULL);
-        if (r >= 0)
-                printf("%s\n", text);
-        return r;
+        return json_writer_print(&w, stdout);
 }
 
 static int list_files(const Options *o, const Account *account, const char *config) {

@@ -129,3 +129,13 @@ int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size) {
                 *ret_size = w->size;
         return 0;
 }
+
+int json_writer_print(JsonWriter *w, FILE *f) {
+        _cleanup_free_ char *text = NULL;
+
+        int r = json_writer_finish(w, &text, NULL);
+        if (r < 0)
+                return r;
+        fprintf(f, "%s\n", text);
+        return ferror(f) ? -EIO : 0;
+}

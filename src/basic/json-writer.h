@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <stdio.h>
+
 #include "basic/macro.h"
 
 /* A writer of compact JSON into memory, for programs that load no JSON library (bailey) and for hot paths (the spool).
@@ -28,3 +30,5 @@ void json_add_null(JsonWriter *w, const char *key);
 
 /* Moves the text out, NUL-terminated; negative errno if anything failed. */
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);
+/* Finishes it as a line of a stream, which is the caller's to flush. -EIO: it cannot be written. */
+int json_writer_print(JsonWriter *w, FILE *f);

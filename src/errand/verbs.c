@@ -171,8 +171,6 @@ void verb_print_help(const Verb *v, FILE *f) {
 
 int verbs_print_json(FILE *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_free_ char *text = NULL;
-        size_t size;
 
         json_open_array(&w, NULL);
         for (size_t i = 0; i < n_verbs; i++) {
@@ -194,8 +192,5 @@ int verbs_print_json(FILE *f) {
                 json_close_object(&w);
         }
         json_close_array(&w);
-        int r = json_writer_finish(&w, &text, &size);
-        if (r < 0)
-                return r;
-        return fprintf(f, "%s\n", text) < 0 ? -EIO : 0;
+        return json_writer_print(&w, f);
 }
