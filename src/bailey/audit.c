@@ -85,7 +85,7 @@ static bool memory_readable(void) {
         return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
 }
 
-int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
+int audit_run(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Audit *a) {
         RunResult result = {};
 
         if (fill_trace(&a->trace, policy) < 0)
@@ -96,7 +96,7 @@ int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
         }
         if (o->unconfined)
                 log_warning("unconfined: this run is only watched, and the program may do all that you may do");
-        int status = run_policy_observed(o, o->argv, policy, broker, &a->observer, &result);
+        int status = run_policy_observed(o, argv, policy, broker, terminal, &a->observer, &result);
         a->trace.ended = now_realtime();
         a->trace.status = (unsigned) status & 0xffU;
         a->trace.signal = (unsigned) result.signal & 0xffU;
@@ -105,7 +105,7 @@ int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
 }
 
 static int run_audited(const Options *o, const Policy *policy, Audit *a, const TraceFile *file) {
-        int status = audit_run(o, policy, -EBADF, a);
+        int status = audit_run(o, o->argv, policy, -EBADF, NULL, a);
 
         if (a->trace.calls == 0)
                 return status; /* nothing was run, and that was said */

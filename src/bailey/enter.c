@@ -38,6 +38,9 @@
  * Whatever fails in 1 to 7 ends the run with one line that names the step. Nothing is retried with less, with one exception:
  * where clone3() itself says that there are no namespaces here, a run that is neither strict nor brokered goes on with
  * Landlock on the host's paths and a filter that refuses internet sockets. Without Landlock, or without seccomp, not even then.
+ *
+ * With no_isolate that is asked for, but for the network namespace, which a run has nonetheless where its mode has one, in a user
+ * namespace that nothing else is made in. 4 is left out then, and so is what a gap tells.
  */
 
 #include <fcntl.h>
@@ -95,9 +98,6 @@ static int check_standard_fds(Failure *f) {
         return 0;
 }
 
-static GapSet gaps_of(const Plan *plan, int abi, bool seccomp) {
-        return landlock_gaps(abi, network_has_ports(plan->network)) | (seccomp ? 0 : 1U << GAP_SECCOMP);
-}
 
 static int check_caller(const Plan *plan, const RunOptions *options, Failure *f) {
         if (geteuid() == 0 || getuid() == 0)
@@ -110,14 +110,24 @@ static int check_caller(const Plan *plan, const RunOptions *options, Failure *f)
         return check_standard_fds(f);
 }
 
-static GapSet fallback_gaps(const Plan *plan) {
-        return 1U << GAP_NAMESPACES | 1U << GAP_PRIVATE_TMP | 1U << GAP_PRIVATE_HOME |
+/* What only a root of its own can hold. */
+static GapSet root_gaps(const Plan *plan) {
+        return 1U << GAP_PRIVATE_TMP | 1U << GAP_PRIVATE_HOME |
                (plan->nested_deny ? 1U << GAP_NESTED_DENY : 0) | (plan->nested_read_only ? 1U << GAP_READ_ONLY : 0);
+}
+
+GapSet enter_isolation_gaps(const Plan *plan) {
+        return 1U << GAP_ISOLATION | root_gaps(plan);
+}
+
+static GapSet gaps_of(const Plan *plan, const RunOptions *options, int abi, bool seccomp) {
+        return landlock_gaps(abi, network_has_ports(plan->network)) | (seccomp ? 0 : 1U << GAP_SECCOMP) |
+               (options->no_isolate ? enter_isolation_gaps(plan) : 0);
 }
 
 /* clone3() said `error`. Decides whether the run may go on without namespaces. */
 static int fall_back(const InitContext *c, int error, RunResult *result, Failure *f) {
-        GapSet gaps = fallback_gaps(c->plan);
+        GapSet gaps = 1U << GAP_NAMESPACES | root_gaps(c->plan);
         NetworkMode mode = c->plan->network->mode;
 
         if (!namespaces_unavailable(error))
@@ -135,8 +145,8 @@ static int fall_back(const InitContext *c, int error, RunResult *result, Failure
                 return failure_set(f, STAGE_NAMESPACES, error, "--strict does not run without them");
 
         log_warning_errno(error, "no namespaces here (%m)%s", nesting_forbidden() ? ": nested sandboxing is not permitted here" : "");
-        warn_gaps(gaps);
-        result->gaps |= gaps;
+        warn_gaps(gaps & ~result->gaps);
+        result->gaps = (result->gaps | gaps) & ~(1U << GAP_ISOLATION);
         return 0;
 }
 
@@ -181,38 +191,54 @@ static int settle_limits(const InitContext *c, const char *lack, RunResult *resu
         return r;
 }
 
-/* Observed and not confined. */
-static pid_t start_unconfined(InitContext *c) {
-        c->isolated = c->send_namespaces = false;
+/* In no namespace that the caller is not in: observed and not confined, or held by Landlock and the filter alone. */
+static pid_t start_plain(InitContext *c) {
+        c->isolated = c->own_network = c->send_namespaces = false;
         return fork();
 }
 
+/* In new namespaces, as far as the run has any. A negative errno, which may be a reason to go on without them. */
+static pid_t start_new(InitContext *c, int *ret_pidfd) {
+        c->own_network = c->plan->network->mode != NETWORK_LANDLOCK;
+        if (c->options->no_isolate)
+                return namespaces_clone_network(c->group, ret_pidfd);
+        c->isolated = true;
+        return namespaces_clone(c->own_network, c->group, ret_pidfd);
+}
+
+static int check_without_isolation(const InitContext *c, Failure *f) {
+        if (!c->options->no_isolate || c->landlock_abi > 0)
+                return 0;
+        return failure_set(f, STAGE_LANDLOCK, EOPNOTSUPP, "with --no-isolate nothing else would protect files");
+}
+
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
+        bool plain = c->unconfined || (c->options->no_isolate && c->plan->network->mode == NETWORK_LANDLOCK);
         int pair[2];
 
-        int r = control_new(pair);
+        int r = check_without_isolation(c, f);
+        if (r < 0)
+                return r;
+        r = control_new(pair);
         if (r < 0)
                 return failure_set(f, STAGE_PROCESS, r, "socketpair");
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
 
         c->control = theirs;
-        c->isolated = true;
-        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->plan->network->mode != NETWORK_LANDLOCK, c->group, &s->pidfd);
-        if (pid < 0 && c->unconfined)
-                return failure_set(f, STAGE_PROCESS, errno, "fork");
-        if (pid < 0) {
+        pid_t pid = plain ? start_plain(c) : start_new(c, &s->pidfd);
+        if (pid < 0 && !plain) {
                 r = fall_back(c, pid, s->result, f);
                 if (r < 0)
                         return r;
-                c->isolated = c->send_namespaces = false;
-                pid = fork();
-                if (pid < 0)
-                        return failure_set(f, STAGE_PROCESS, errno, "fork");
+                pid = start_plain(c);
         }
+        if (pid < 0)
+                return failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid == 0)
                 init_run(c);
 
         s->result->isolated = c->isolated;
+        s->result->own_network = c->own_network;
         s->child = pid;
         s->control = TAKE_FD(ours);
         if (!network_has_pasta(c->plan->network))
@@ -249,7 +275,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         if (options->observer && !c.seccomp)
                 return failure_set(f, STAGE_SECCOMP, EOPNOTSUPP, "there is nothing to audit by");
         result->landlock_abi = c.unconfined ? 0 : c.landlock_abi;
-        result->gaps = c.unconfined ? 0 : options->gaps | gaps_of(plan, c.landlock_abi, c.seccomp);
+        result->gaps = c.unconfined ? 0 : options->gaps | gaps_of(plan, options, c.landlock_abi, c.seccomp);
         r = refuse_gaps(result->gaps & c.refused_gaps, f);
         if (r < 0)
                 return r;

@@ -158,34 +158,49 @@ static const char *devpts_place(const Init *i) {
         return i->context->isolated ? "/dev/pts" : "/dev";
 }
 
+static int check_gaps(const Init *i) {
+        const InitContext *c = i->context;
+
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (i->gaps & c->refused_gaps & (1U << g))
+                        return failure_set(i->failure, STAGE_GAP, 0, "%s: %s", gap_to_string(g), gap_describe(g));
+        return 0;
+}
+
+static int connect_namespace(Init *i) {
+        const InitContext *c = i->context;
+        int r = network_has_pasta(c->plan->network) ? join_network(i) : 0;
+
+        return r < 0 || !c->send_namespaces ? r : open_namespaces(i);
+}
+
 static int build_isolated(Init *i) {
         const InitContext *c = i->context;
         _cleanup_close_ int limits = -EBADF;
         int r;
 
-        r = namespaces_set_up(c->uid, c->gid, c->plan->network->mode != NETWORK_LANDLOCK, &limits, i->failure);
-        if (r < 0)
-                return r;
-        if (network_has_pasta(c->plan->network)) {
-                r = join_network(i);
-                if (r < 0)
-                        return r;
-        }
-        if (c->send_namespaces) {
-                r = open_namespaces(i);
-                if (r < 0)
-                        return r;
-        }
-        r = mounts_build(c->plan, &i->gaps, i->failure);
-        if (r < 0)
-                return r;
-        r = namespaces_forbid_more(limits, i->failure);
-        if (r < 0)
-                return r;
-        for (Gap g = 0; g < _GAP_MAX; g++)
-                if (i->gaps & c->refused_gaps & (1U << g))
-                        return failure_set(i->failure, STAGE_GAP, 0, "%s: %s", gap_to_string(g), gap_describe(g));
-        return 0;
+        r = namespaces_set_up(c->uid, c->gid, c->own_network, &limits, i->failure);
+        if (r >= 0)
+                r = connect_namespace(i);
+        if (r >= 0)
+                r = mounts_build(c->plan, &i->gaps, i->failure);
+        if (r >= 0)
+                r = namespaces_forbid_more(limits, i->failure);
+        return r < 0 ? r : check_gaps(i);
+}
+
+/* Of the namespaces the network's alone: a denied egress is one whatever the files are held by. */
+static int build_network(Init *i) {
+        const InitContext *c = i->context;
+        _cleanup_close_ int limits = -EBADF;
+        int r;
+
+        r = namespaces_set_up_network(c->uid, c->gid, &limits, i->failure);
+        if (r >= 0)
+                r = connect_namespace(i);
+        if (r >= 0)
+                r = namespaces_forbid_more(limits, i->failure);
+        return r < 0 ? r : check_gaps(i);
 }
 
 /* Without a PID namespace, orphans come to this process and not to the host's init, so that they can be ended. */
@@ -194,7 +209,7 @@ static int build_plain(Init *i) {
 
         if (prctl(PR_SET_DUMPABLE, 0) < 0)
                 return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE");
-        if (i->context->group >= 0) {
+        if (i->context->group >= 0 && !i->context->own_network) {
                 int r = group_join(i->context->group);
                 if (r < 0)
                         return failure_set(i->failure, STAGE_PROCESS, r, "joining its control group");
@@ -205,7 +220,7 @@ static int build_plain(Init *i) {
         i->children = open(path, O_RDONLY | O_CLOEXEC);
         if (i->children < 0)
                 return failure_set(i->failure, STAGE_PROCESS, errno, "%s", path);
-        return 0;
+        return i->context->own_network ? build_network(i) : 0;
 }
 
 /* This process is listened to as well: none of the calls that it makes from here on waits. */
@@ -237,7 +252,7 @@ static int confine(Init *i) {
                 r = seccomp_load_own_limits(i->failure);
         if (r < 0)
                 return r;
-        bool internet = c->isolated || c->plan->network->mode == NETWORK_LANDLOCK;
+        bool internet = c->own_network || c->plan->network->mode == NETWORK_LANDLOCK;
         bool scoped = !(landlock_gaps(c->landlock_abi, false) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
         r = c->seccomp ? seccomp_load(internet, scoped, i->failure) : 0;
         return r < 0 || !c->options->observer ? r : be_observed(i);
@@ -401,8 +416,12 @@ static void end_survivors(Init *i, ControlMessage *m) {
                         (void) reap(i, 0, m, &m->survivors);
                 return;
         }
-        while (kill_children(i))
-                (void) reap(i, 0, m, &m->survivors);
+        /* One at a time: what a child that ends has left comes to this process only then, alive. */
+        while (kill_children(i)) {
+                siginfo_t info;
+                (void) waitid(P_ALL, 0, &info, WEXITED | WNOWAIT | __WALL);
+                (void) reap(i, WNOHANG, m, &m->survivors);
+        }
 }
 
 /* Signals that the supervisor sends on, or that came from outside the namespace; not the payload's own, and not what the

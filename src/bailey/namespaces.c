@@ -14,11 +14,10 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 
-pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
+static pid_t clone_with(uint64_t flags, int group, int *ret_pidfd) {
         int pidfd = -EBADF;
         struct clone_args args = {
-                .flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
-                         (network ? (uint64_t) CLONE_NEWNET : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+                .flags = flags | CLONE_PIDFD | CLONE_NEWUSER | (group >= 0 ? CLONE_INTO_CGROUP : 0),
                 .pidfd = (uint64_t) (uintptr_t) &pidfd,
                 .exit_signal = SIGCHLD,
                 .cgroup = group >= 0 ? (uint64_t) group : 0,
@@ -30,6 +29,15 @@ pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
         if (pid > 0)
                 *ret_pidfd = pidfd;
         return (pid_t) pid;
+}
+
+pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
+        return clone_with(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | (network ? (uint64_t) CLONE_NEWNET : 0),
+                          group, ret_pidfd);
+}
+
+pid_t namespaces_clone_network(int group, int *ret_pidfd) {
+        return clone_with(CLONE_NEWNET, group, ret_pidfd);
 }
 
 bool namespaces_unavailable(int error) {
@@ -86,8 +94,7 @@ int namespaces_forbid_more(int limits, Failure *f) {
         return 0;
 }
 
-int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failure *f) {
-        static const char name[] = "bailey";
+static int set_up(uid_t uid, gid_t gid, bool network, const char *host_name, int *ret_limits, Failure *f) {
         int r;
 
         /* A caller that changed its ids is not dumpable, and then its /proc/self files are root's. */
@@ -102,14 +109,22 @@ int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failu
         r = network ? raise_loopback(f) : 0;
         if (r < 0)
                 return r;
-        if (sethostname(name, sizeof(name) - 1) < 0)
-                return failure_set(f, STAGE_HOSTNAME, errno, "%s", name);
+        if (host_name && sethostname(host_name, strlen(host_name)) < 0)
+                return failure_set(f, STAGE_HOSTNAME, errno, "%s", host_name);
 
         int fd = open("/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return failure_set(f, STAGE_NESTING, errno, "/proc/sys/user");
         *ret_limits = fd;
         return 0;
+}
+
+int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failure *f) {
+        return set_up(uid, gid, network, "bailey", ret_limits, f);
+}
+
+int namespaces_set_up_network(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+        return set_up(uid, gid, true, NULL, ret_limits, f);
 }
 
 int capabilities_drop(Failure *f) {

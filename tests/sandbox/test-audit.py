@@ -271,6 +271,13 @@ def explained(w):
     r = w.run(None, "echo >/dev/none; : </dev/loop-control", "--explain")
     check("write /dev/none " in r.err and "no policy can" in r.err and '"/dev' not in r.err, r)
     check(w.call("run", "--explain", "--json", "true").status == NOT_RUN, "json")
+    # A shell's status is its last command's.
+    for status in ("0", "3"):
+        r = w.call("shell", "--config", w.policy(policy), "--explain", "--", "-c", f"cat {w.path('secret')}; exit {status}",
+                   environment={**w.environment, "SHELL": "/bin/sh"})
+        check(r.status == int(status) and f"  read {w.path('secret')} (cat, " in r.err, r)
+    r = w.call("shell", "--explain", "--", "-c", ":", environment={**w.environment, "SHELL": "/bin/sh"})
+    check(r.status == 0 and "refused" not in r.err and "failed" not in r.err, r)
 
 
 def nested(w):

@@ -281,6 +281,18 @@ def brokered(w):
         check(not any(word in r.out for word in hidden()), r)
 
 
+def not_isolated(w):
+    """Files are then held by Landlock alone, the network as ever."""
+    more = ["--no-isolate"]
+    with servers((HOST, "127.0.0.1", 8443, "broker"), (HOST, "127.0.0.1", 443, "host"), (INTERNET, FAR, 443, "far"), (INTERNET, FAR, 444, "other")):
+        got, r = probe(w, ANY, "tcp=169.254.169.1,8443", "tcp=169.254.169.1,443", f"tcp={FAR},443", f"udp={FAR},443", "local", options=[*BROKER, *more])
+        check(list(got.values()) == ["broker", "ECONNREFUSED", "ECONNREFUSED", "EPERM", "ok"], r)
+        check(", seccomp, egress broker\n" in r.err and "not enforced: isolation: " in r.err, r)
+        got, r = probe(w, P443, f"tcp={FAR},443", f"tcp={FAR},444", "tcp=10.0.2.2,443", options=["--proxy-net", *more])
+        check(list(got.values()) == ["far", "EACCES", "ECONNREFUSED"], r)
+        check("TCP ports, private address\n" in r.err, r)
+
+
 def locked(w):
     attacks = [f"tcp={FAR},443", f"tcp={FAR},8443", f"udp={FAR},443", f"udp={FAR},53", f"ping={FAR}", f"fastopen={FAR},443"]
     others = ["udp=169.254.169.1,8443", "ping=169.254.169.1", "udp=169.254.169.255,5353", "name=only.dns.example", "made=17,3", "made=2,3",
@@ -449,6 +461,7 @@ TESTS = [
     ("N016: without pasta or namespaces the run goes on, and the host's address stays visible", needs_tun(without_pasta)),
     ("N016: pasta comes from fixed places, not from PATH", needs_tun(fixed_places)),
     ("N021 N022 N026 N027 C069 C079: behind a broker it is reached and nothing else", needs_tun(brokered)),
+    ("N006 N014 N022: so it is with --no-isolate", needs_tun(not_isolated)),
     ("N022 N024 C071 C073 C074: no other port, protocol or family, and no name is asked for", needs_tun(locked)),
     ("N025 C075: the rule can be neither seen nor changed from inside", needs_tun(from_inside)),
     ("N028 N029: the rule is in the run's own namespace before pasta is", needs_tun(order)),
