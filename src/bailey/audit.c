@@ -65,7 +65,7 @@ static void print_findings(const Trace *t) {
         if (high == 0 && routine == 0)
                 log_info("the policy grants everything that was seen");
         if (trace_truncated(t))
-                log_warning("not everything was seen: of %llu calls the arguments could not be read, and %llu accesses were too many to keep",
+                log_warning("not everything was seen: what %llu calls do could not be told, and %llu accesses were too many to keep",
                             (unsigned long long) t->unreadable, (unsigned long long) t->dropped);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -223,16 +225,37 @@ static int build_plain(Init *i) {
         return i->context->own_network ? build_network(i) : 0;
 }
 
-/* This process is listened to as well: none of the calls that it makes from here on waits. */
-static int be_observed(Init *i) {
+/* In a process of its own that has this one's descriptors: waits for the number of the listener and hands it over. */
+_noreturn_ static void carry_listener(const Init *i, int from) {
         ControlMessage m = {.type = CONTROL_LISTENER};
-        _cleanup_close_ int listener = -EBADF;
+        int listener;
 
-        int r = seccomp_listen(&listener, i->failure);
-        if (r < 0)
-                return r;
-        r = control_send(i->context->control, &m, &listener, 1);
-        return r < 0 ? failure_set(i->failure, STAGE_SECCOMP, r, "handing the listener over") : 0;
+        bool told = read(from, &listener, sizeof(listener)) == sizeof(listener) && listener >= 0;
+        _exit(told && control_send(i->context->control, &m, &listener, 1) >= 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* This process is listened to as well, and none of the calls that it makes may wait for somebody who cannot listen yet: so that it
+ * is another, not listened to, that hands the listener over. */
+static int be_observed(Init *i) {
+        int ends[2], listener = -EBADF, status = -1;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return failure_set(i->failure, STAGE_SECCOMP, errno, "pipe");
+        pid_t courier = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+        if (courier == 0)
+                carry_listener(i, ends[0]);
+        int r = courier < 0 ? failure_set(i->failure, STAGE_SECCOMP, errno, "clone") : seccomp_listen(&listener, i->failure);
+        if (courier > 0) {
+                (void) write_all(ends[1], &listener, sizeof(listener));
+                while (waitpid(courier, &status, 0) < 0 && errno == EINTR)
+                        ;
+        }
+        if (r >= 0 && status != 0)
+                r = failure_set(i->failure, STAGE_SECCOMP, EPIPE, "handing the listener over");
+        safe_close(listener);
+        safe_close(ends[0]);
+        safe_close(ends[1]);
+        return r;
 }
 
 /* From here on this process is as confined as the payload, which inherits all of it. */

@@ -149,7 +149,7 @@ static int read_size(const Option *option, Options *o, const char *value) {
 }
 
 static void unknown_gap(const Option *option, const char *name) {
-        char known[256] = "";
+        char known[512] = "";
         const char *best = NULL;
         unsigned distance = UINT_MAX;
 
