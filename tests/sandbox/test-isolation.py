@@ -119,6 +119,27 @@ def no_network(w):
             check(r.out.split() == ["111", "101", "111", "101"], r)
 
 
+def bound_port(w):
+    """What listens in a network of its own is reached there and nowhere else, by whatever address."""
+    script = ("import socket, sys\ns = socket.create_server(('0.0.0.0', int(sys.argv[1])))\n"
+              "c = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); s.accept()[0].sendall(b'inside'); print(c.recv(10).decode(), flush=True)\n"
+              "sys.stdin.readline()\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
+    for command in ([w.bailey, "run", "--quiet"], [w.bailey, "run", "--quiet", "--no-isolate"], None):
+        bare = not command
+        p = subprocess.Popen([*(command or []), "/usr/bin/python3", "-c", script, str(port)], cwd=w.work, env=w.environment, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, **account)
+        check(p.stdout.readline() == "inside\n", command)
+        with socket.socket() as s:
+            check((s.connect_ex(("127.0.0.1", port)) == 0) == bare, command)
+        p.stdin.close()
+        p.stdout.close()
+        check(p.wait() == 0, command)
+
+
 def allowed_network(w):
     r = w.run('[network]\negress_allow = ["443"]\n', LINKS + "echo ran", "--no-isolate")
     check(namespaces(r) == set() and "ran" in r.out, r)
@@ -186,7 +207,8 @@ main([
     ("Q023: the real home is not opened where the private one cannot stand", private_home),
     ("Q022 Q023: --strict refuses, until each is accepted", strict),
     ("T003 N006: a denied egress is denied by a namespace, whatever isolation there is", no_network),
-    ("N006: allowed egress is the host's network, held by TCP port", allowed_network),
+    ("N034 N006: what listens inside is reached inside only", bound_port),
+    ("N006 T023: allowed egress is the host's network, held by TCP port", allowed_network),
     ("Q022 T017: no capability and no further namespace comes with it", nothing_more),
     ("Q022 C050: nothing outlives the run", survivors),
     ("Q022: without Landlock nothing runs; without user namespaces that is told", lacking),

@@ -6,6 +6,7 @@ host and an internet are namespaces of the test's own. Each refusal stands besid
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -129,6 +130,19 @@ def without_rules(w):
         got, r = probe(w, BIND, f"tcp={FAR},444", "bind=8080", lacking=lacking)
         refused(got, {f"tcp={FAR},444": "ENETUNREACH"})
         check("egress denied" in r.err, r)
+
+
+def older_landlock(w):
+    """As a kernel that has Landlock and no rules for ports: they are told to be open, and are."""
+    abi = os.path.join(os.path.dirname(sys.argv[2]), "escape-abi")
+    shutil.copy(abi, w.path("escape-abi"))
+    account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
+    for version, expected in (("3", "other"), ("4", "EACCES")):
+        with servers((INTERNET, FAR, 444, "other")):
+            r = subprocess.run([w.path("escape-abi"), version, w.bailey, "run", "--config", w.policy(P443), "/usr/bin/python3", "-c", PROBE, f"tcp={FAR},444"],
+                               cwd=w.work, env=w.environment, capture_output=True, text=True, timeout=50, **account)
+        check(r.stdout == expected + "\n" and ("not enforced: landlock-network: " in r.stderr) == (version == "3"), r)
+        check((", seccomp, TCP ports\n" in r.stderr) == (version == "4"), r)
 
 
 def without_namespaces(w):
@@ -445,11 +459,12 @@ def options(w):
 
 
 TESTS = [
-    ("N003 N010 N011 N012: in the host's network the listed TCP ports are reached, and no other", ports),
+    ("T012 T023 N003 N010 N011 N012: in the host's network the listed TCP ports are reached, and no other", ports),
     ("N013 C078: there the host's interfaces and its resolver are seen", interfaces),
     ("N035: bind_ports is what may be listened on, and it is reached as usual", listening),
     ("N003: allowed egress without a list is to every port, a bound port is not egress", any_port),
     ("N030: abstract sockets and signals are scoped in the host's network, too", scoped),
+    ("T012: ports are held from Landlock's ABI 4 on; on ABI 3 that they are not is told", older_landlock),
     ("N001: without rules for ports that is told, and refused under --strict", without_rules),
     ("N012: without namespaces ports are held all the same", without_namespaces),
     ("N014 N017 N018: with --proxy-net nothing of the host's network is seen", needs_tun(private)),
@@ -462,7 +477,7 @@ TESTS = [
     ("N016: pasta comes from fixed places, not from PATH", needs_tun(fixed_places)),
     ("N021 N022 N026 N027 C069 C079: behind a broker it is reached and nothing else", needs_tun(brokered)),
     ("N006 N014 N022: so it is with --no-isolate", needs_tun(not_isolated)),
-    ("N022 N024 C071 C073 C074: no other port, protocol or family, and no name is asked for", needs_tun(locked)),
+    ("N022 N024 C032 C071 C073 C074: no other port, protocol or family, and no name is asked for", needs_tun(locked)),
     ("N025 C075: the rule can be neither seen nor changed from inside", needs_tun(from_inside)),
     ("N028 N029: the rule is in the run's own namespace before pasta is", needs_tun(order)),
     ("N023: with anything missing, nothing runs", needs_tun(closed)),

@@ -118,6 +118,25 @@ def lent_socket(w):
         s.shutdown(socket.SHUT_RDWR)
 
 
+def desktop_helper(w):
+    """Whoever reads files for others at a socket is reached neither there, nor by a link in the project, nor by what the caller had open."""
+    w.mkdir("bus")
+    server = listener(w, "bus/bus")
+    w.link(w.path("bus/bus"), "W/alternative")
+    script = w.write("W/ask.py", "import socket, sys\nfor p in sys.argv[2:]:\n    try:\n        with socket.socket(socket.AF_UNIX) as s:\n            s.connect(p); print(s.recv(20).decode())\n"
+                     "    except OSError as e: print(e.errno)\ntry: print(socket.socket(fileno=int(sys.argv[1])).recv(20).decode())\nexcept OSError as e: print(e.errno)\n")
+    policy = w.policy('[filesystem]\nwrite = ["."]\n')
+    places = [w.path("bus/bus"), w.path("W/alternative"), "/proc/self/root" + w.path("bus/bus")]
+    account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
+    with socket.socket(socket.AF_UNIX) as had:
+        had.connect(places[0])
+        r = w.call("run", "--config", policy, "/usr/bin/python3", script, str(had.fileno()), *places, pass_fds=[had.fileno()])
+        check(r.out.split() == ["2", "2", "2", "9"], r)
+        bare = subprocess.run(["/usr/bin/python3", script, str(had.fileno()), *places], capture_output=True, text=True, check=True, pass_fds=[had.fileno()], **account)
+        check(bare.stdout.split() == ["bus/bus"] * 4, bare)
+    server.shutdown(socket.SHUT_RDWR)
+
+
 def debugging(w):
     """No process is traced, not even a child; that is said at once, and nothing hangs."""
     script = w.write("W/trace.py", "import ctypes, os, signal\nlibc = ctypes.CDLL(None, use_errno=True)\npid = os.fork()\n"
@@ -143,6 +162,7 @@ main([
     ("C096: a home that is there, empty and kept; a missing identity is git's own message", home),
     ("C099: what a cache holds is not another's", caches),
     ("C068: a socket that is lent by its name, and no other", lent_socket),
+    ("C066: a helper on a bus is not reached: not by its path, a link to it, or a connection of the caller's", desktop_helper),
     ("C095: a debugger is refused, at once", debugging),
     ("C092: a program's own sandbox is refused, at once", own_sandbox),
 ])
