@@ -177,7 +177,8 @@ int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList 
         for (size_t i = m->n_receipts; i > 0 && l.n_receipts < (filter->limit ?: STORE_QUERY_MAX); i--) {
                 StoredReceipt *r = m->receipts + i - 1;
 
-                if ((filter->before > 0 && r->number >= filter->before) || (filter->session && !streq(filter->session, r->session)))
+                if ((filter->before > 0 && r->number >= filter->before) || (filter->session && !streq(filter->session, r->session)) ||
+                    (!filter->session && filter->sessions && !strv_contains(filter->sessions, r->session)))
                         continue;
                 l.receipts[l.n_receipts] = *r;
                 l.receipts[l.n_receipts].session = strdup(r->session);
