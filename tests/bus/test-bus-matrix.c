@@ -109,6 +109,8 @@ static void turn(void) {
 static void begin(FakeAnswer answer) {
         Reply r;
 
+        if (w.bus) /* of a row that failed */
+                polkit_world_end(&w);
         polkit_world_begin(&w, NULL);
         w.polkit.answer = answer;
         manager()->wait = row->way == WAITS;
