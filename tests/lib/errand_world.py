@@ -225,6 +225,8 @@ _world = None
 def world():
     """The one of this process, made at the first call; its files go with the process's own temporary directory."""
     global _world  # pylint: disable=global-statement
+    if not os.environ.get("ERRAND_TEST_WORLD"):
+        raise RuntimeError("errand_world.enter() comes first: the files of this host's /etc would be covered")
     if _world is None:
         directory = tempfile.mkdtemp(prefix="errand-world-")
         os.chmod(directory, 0o755)
