@@ -27,6 +27,7 @@ const Verb verbs[] = {
         {"threads", "show", "ID", 1, 1, false, LISTS, "Show a record, its grants and its newest provider calls", verb_threads_show},
         {"threads", "rm", "ID…", 1, UINT32_MAX, false, DAEMON, "Remove the record, state and receipts of sessions that ended",
          verb_threads_rm},
+        {NULL, "monitor", "[ID…]", 0, UINT32_MAX, false, DAEMON | OPTIONS_EVENTS, "Print what happens to sessions, as it happens", verb_monitor},
         {NULL, "report", "", 0, 0, false, LISTS, "Print what is enforced here, and what is not", verb_report},
         {NULL, "reload", "", 0, 0, false, DAEMON, "Have errandd read its configuration again", verb_reload},
         {"config", "check", "FILE", 1, 1, false, OPTIONS_OUTPUT, "Print every problem of a configuration", verb_config_check},
@@ -37,7 +38,7 @@ const size_t n_verbs = ELEMENTSOF(verbs);
 
 const Option options[] = {
         {"--help", "-h", NULL, OPTION_FLAG, OPTIONS_COMMON, AT(help), "print this"},
-        {"--json", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(json), "print JSON, for programs"},
+        {"--json", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT | OPTIONS_EVENTS, AT(json), "print JSON, for programs"},
         {"--no-pager", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(no_pager), "do not pipe long output into a pager"},
         {"--project", "-p", "DIR", OPTION_TEXT, OPTIONS_CREATE, AT(project),
          "the directory to work in (default: the current one); with --system a project's name"},

@@ -147,6 +147,7 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
         record->exit_reason = mfree(record->exit_reason);
+        record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
 }
 
