@@ -30,6 +30,13 @@ static void print_list(FILE *f, const char *before, char *const *list) {
         }
 }
 
+static void print_inert(const Config *c) {
+        _cleanup_strv_free_ char **list = NULL;
+
+        if (config_add_inert(c, CONFIG_SYSTEM, &list) >= 0)
+                print_list(stdout, "note: ", list);
+}
+
 int verb_config_check(const Request *q) {
         _cleanup_(config_freep) Config *c = NULL;
         _cleanup_strv_free_ char **problems = NULL;
@@ -56,6 +63,7 @@ int verb_config_check(const Request *q) {
         if (r < 0)
                 return EXIT_CONFIGURATION;
         print_list(stdout, "warning: ", c->warnings);
+        print_inert(c);
         printf("%s: no problems\n", file);
         return EXIT_OK;
 }

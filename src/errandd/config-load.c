@@ -59,13 +59,9 @@ static int settle(const Paths *paths, bool enforce, Config *c, Fault *f) {
                                          "system there to move them", file, paths->state);
                 break;
         case CONFIG_USER:
-                if (c->state_dir)
-                        log_warning("%s: stateDir does nothing in user mode; $XDG_STATE_HOME moves the state", file);
                 break;
         case CONFIG_EMBEDDED:
                 c->sandbox.require_full_enforcement = enforce;
-                if (c->state_dir)
-                        log_warning("%s: stateDir does nothing in embedded mode; --state-dir moves the state", file);
                 break;
         }
         return 0;

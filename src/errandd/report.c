@@ -113,10 +113,10 @@ static int add_list(char ***lines, const char *words, char *const *list, bool na
 static int add_open_network(char ***lines, const char *ports, bool hidden) {
         int r = ports ? add(lines, "sessions reach any host on TCP port %s, the host's own network included, with no broker between; UDP, QUIC and DNS are not "
                             "restricted", ports) : add(lines, "sessions reach nothing: sandbox.egressPorts is empty");
-        if (r >= 0 && ports)
-                r = hidden ? add(lines, "sessions see a synthetic address in place of the host's, by pasta")
-                           : add(lines, "sessions share the host's network and can read its address, MAC and ARP neighbours");
-        return r < 0 ? r : add(lines, "sandbox.egress.allow does nothing, as sandbox.egress.mode is \"open\"");
+        if (r < 0 || !ports)
+                return r;
+        return hidden ? add(lines, "sessions see a synthetic address in place of the host's, by pasta")
+                      : add(lines, "sessions share the host's network and can read its address, MAC and ARP neighbours");
 }
 
 static int add_network(char ***lines, const ConfigSandbox *s, char *const *gaps) {
@@ -194,6 +194,21 @@ static int add_real_keys(char ***lines, const ConfigAgent *agent, bool everythin
         return add_list(lines, "sessions HOLD the real keys of providers that are not brokered", ids, false);
 }
 
+static int add_each(char ***lines, const char *before, char *const *list) {
+        int q = 0;
+
+        for (; list && *list && q >= 0; list++)
+                q = add(lines, "%s%s", before, *list);
+        return q;
+}
+
+static int add_inert(const ReportInput *in, Report *r) {
+        _cleanup_strv_free_ char **list = NULL;
+
+        int q = config_add_inert(in->config, in->mode, &list);
+        return q < 0 ? q : add_each(&r->lines, "", list);
+}
+
 static int add_statements(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
         char size[32];
@@ -222,10 +237,10 @@ static int add_statements(const ReportInput *in, Report *r) {
         if (q >= 0)
                 q = add_list(&r->lines, "sessions have the variables", s->env, true);
         if (q >= 0)
-                q = add_list(&r->lines, "warnings", in->config->warnings, false);
-        for (char *const *w = in->warnings; w && *w && q >= 0; w++)
-                q = add(&r->lines, "warning: %s", *w);
-        return q;
+                q = add_inert(in, r);
+        if (q >= 0)
+                q = add_each(&r->lines, "warning: ", in->config->warnings);
+        return q < 0 ? q : add_each(&r->lines, "warning: ", in->warnings);
 }
 
 /* What the configuration asks for and this version does not do: to accept it in silence would claim a tighter boundary. */
