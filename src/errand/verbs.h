@@ -18,6 +18,7 @@ typedef enum OptionGroup {
         OPTIONS_KILL = 1 << 7,
         OPTIONS_ALL = 1 << 8,
         OPTIONS_START = 1 << 9,
+        OPTIONS_MODE = 1 << 10, /* which errandd is meant, without talking to it */
 } OptionGroup;
 
 struct Verb {

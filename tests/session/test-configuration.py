@@ -36,7 +36,7 @@ def told(errand):
 
 
 def check(errand, *options):
-    return subprocess.run([errand_test.program("errand"), "config", "check", errand.config, *options], capture_output=True, text=True)
+    return subprocess.run([errand_test.program("errand"), "config", "check", errand.config, "--embedded", *options], capture_output=True, text=True)
 
 
 def sandbox(**keys):
@@ -180,6 +180,7 @@ def inert(t):
     for text in (told(errand) if errand.run("report", "--embedded").returncode == 0 else "",
                  " ".join(check(errand).stdout.split())):
         t.contains(text, 'sandbox.egressPorts does nothing: sandbox.network is "none"')
+        t.contains(text, "operators does nothing: errandd serves its own account alone")
         t.contains(text, "sandbox.image does nothing: it is a setting of the podman backend")
 
 
