@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <stdarg.h>
 
+#include "basic/size.h"
 #include "basic/text.h"
 #include "errandd/report.h"
 
@@ -74,19 +75,6 @@ _printf_(2, 3) static int add(char ***lines, const char *format, ...) {
         return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
 }
 
-/* "1g", in the largest unit of 1024 that holds it exactly. */
-static const char *format_size(uint64_t bytes, char *buffer, size_t size) {
-        static const char units[] = "\0kmgt";
-        size_t unit = 0;
-
-        while (unit < 4 && bytes > 0 && bytes % 1024 == 0) {
-                bytes /= 1024;
-                unit++;
-        }
-        (void) snprintf(buffer, size, "%llu%.1s", (unsigned long long) bytes, units + unit);
-        return buffer;
-}
-
 static char *join(char *const *list, bool names_only) {
         char *text = strdup("");
 
@@ -156,11 +144,11 @@ static const char *format_cpus(uint64_t cpus, char *buffer, size_t size) {
 /* What each session is held to by its scope: no limit is named that is not there. */
 static int add_limits(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
-        char text[160] = "", value[32];
+        char text[160] = "", value[SIZE_TEXT_MAX];
         size_t at = 0;
 
         if (strv_contains(in->controllers, "memory"))
-                at += (size_t) snprintf(text, sizeof(text), ", %s of memory", format_size(s->memory, value, sizeof(value)));
+                at += (size_t) snprintf(text, sizeof(text), ", %s of memory", size_exact(s->memory, value));
         if (strv_contains(in->controllers, "cpu"))
                 at += (size_t) snprintf(text + at, sizeof(text) - at, ", %s cpus", format_cpus(s->cpus, value, sizeof(value)));
         if (strv_contains(in->controllers, "pids"))
@@ -211,7 +199,7 @@ static int add_inert(const ReportInput *in, Report *r) {
 
 static int add_statements(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
-        char size[32];
+        char size[SIZE_TEXT_MAX];
 
         int q = add_wrapped(&r->lines, "", "  ", in->probe_problem ? "sandbox backend: bailey, which does not work here" : "sandbox backend: bailey");
         if (q >= 0)
@@ -219,7 +207,9 @@ static int add_statements(const ReportInput *in, Report *r) {
         if (q >= 0 && in->account)
                 q = add(&r->lines, "sessions run as account %s%s", in->account, in->one_account ? "" : " unless their project has another owner");
         if (q >= 0)
-                q = add(&r->lines, "no single file may exceed %s, enforced as an rlimit", format_size(s->file_max, size, sizeof(size)));
+                q = add(&r->lines, "no single file may exceed %s, enforced as an rlimit", size_exact(s->file_max, size));
+        if (q >= 0)
+                q = add(&r->lines, "disk use is measured, not capped: a session that takes more than %s is stopped", size_exact(s->disk, size));
         if (q >= 0 && in->scopes)
                 q = add_limits(in, r);
         if (q >= 0)

@@ -38,6 +38,8 @@ static void test_form(void) {
                   "sandbox backend: bailey\n"
                   "  sessions run as confined host processes using the host's own tools\n"
                   "  no single file may exceed 1g, enforced as an rlimit\n"
+                  "  disk use is measured, not capped: a session that takes more than 5g is\n"
+                  "    stopped\n"
                   "  sessions reach every public host on port 443, through brokers of their own\n"
                   "  1 guarantee(s) cannot be enforced on this host:\n"
                   "    - per-session memory, cpu, and process limits are not applied: this host\n"
