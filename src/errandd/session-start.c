@@ -34,7 +34,7 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
 }
 
 /* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
-static int open_project(Session *s, Fault *f) {
+int session_open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
         if (s->manager->mode->project_names)
@@ -149,6 +149,7 @@ static void reset_record(SessionRecord *record) {
         record->exit_reason = mfree(record->exit_reason);
         record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
+        record->project_bytes = 0;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -156,7 +157,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         int r = check_start(s, f);
         if (r >= 0)
-                r = open_project(s, f);
+                r = session_open_project(s, f);
         if (r >= 0)
                 r = session_check_places(s, f);
         if (r >= 0)
