@@ -51,6 +51,7 @@ const Option options[] = {
         {"--id", NULL, "ID", OPTION_TEXT, OPTIONS_CREATE, AT(id), "the session's id: 1 to 28 of a-z and 0-9 (default: a new one)"},
         {"--terminal", "-t", NULL, OPTION_FLAG, OPTIONS_CREATE, AT(keep_terminal), "give it a terminal of its own, even from a pipe"},
         {"--no-terminal", "-T", NULL, OPTION_FLAG, OPTIONS_CREATE, AT(no_terminal), "give it this program's input and output as they are"},
+        {"--file", "-F", "FILE", OPTION_TEXT, OPTIONS_RUN, AT(file), "start the session that ID.json describes, again if there was one"},
         {"--rm", NULL, NULL, OPTION_FLAG, OPTIONS_RUN, AT(remove), "remove its record, state and receipts when it has ended"},
         {"--quiet", "-q", NULL, OPTION_FLAG, OPTIONS_RUN, AT(quiet), "print no notices about refused hosts and the like"},
         {"--attach", NULL, NULL, OPTION_FLAG, OPTIONS_START, AT(attach), "attach to it, as errand run does"},
