@@ -491,24 +491,43 @@ static int root_enter(const NewRoot *root, Failure *f) {
         return 0;
 }
 
-int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
+static int step_take(NewRoot *root, const PlanStep *s, GapSet *gaps, Failure *f) {
+        /* What is mounted now would lie over it. */
+        if (root->parent_path && path_beneath(root->parent_path, s->target))
+                forget_parent(root);
+        int r = step_run(root, s, gaps);
+        if (r < 0 && s->source)
+                return failure_set(f, STAGE_STEP, r, "%s at %s of %s", step_word(s->type), s->target, s->source);
+        return r < 0 ? failure_set(f, STAGE_STEP, r, "%s at %s", step_word(s->type), s->target) : 0;
+}
+
+/* A sysfs, and what stands in it, waits for the network namespace, so that is done last. */
+static int take_steps(NewRoot *root, const Plan *plan, NetworkNamespace *network, GapSet *gaps, Failure *f) {
+        const char *last = NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].type == STEP_SYSFS)
+                        last = plan->steps[i].target;
+        for (size_t i = 0; r >= 0 && i < plan->n_steps; i++)
+                if (!last || !path_beneath(plan->steps[i].target, last))
+                        r = step_take(root, &plan->steps[i], gaps, f);
+        if (r >= 0)
+                r = network_namespace_enter(network, f);
+        for (size_t i = 0; last && r >= 0 && i < plan->n_steps; i++)
+                if (path_beneath(plan->steps[i].target, last))
+                        r = step_take(root, &plan->steps[i], gaps, f);
+        return r;
+}
+
+int mounts_build(const Plan *plan, NetworkNamespace *network, GapSet *gaps, Failure *f) {
         NewRoot root = {.base = -EBADF, .top = -EBADF, .cover_directory = -EBADF, .cover_file = -EBADF, .parent = -EBADF};
         mode_t mask = umask(0);
         int r;
 
         r = root_new(&root, f);
-        for (size_t i = 0; r >= 0 && i < plan->n_steps; i++) {
-                const PlanStep *s = &plan->steps[i];
-
-                /* What is mounted now would lie over it. */
-                if (root.parent_path && path_beneath(root.parent_path, s->target))
-                        forget_parent(&root);
-                r = step_run(&root, s, gaps);
-                if (r < 0 && s->source)
-                        r = failure_set(f, STAGE_STEP, r, "%s at %s of %s", step_word(s->type), s->target, s->source);
-                else if (r < 0)
-                        r = failure_set(f, STAGE_STEP, r, "%s at %s", step_word(s->type), s->target);
-        }
+        if (r >= 0)
+                r = take_steps(&root, plan, network, gaps, f);
         for (size_t i = 0; r >= 0 && i < plan->n_steps; i++) {
                 r = tmpfs_finish(&root, &plan->steps[i]);
                 if (r < 0)
