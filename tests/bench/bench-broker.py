@@ -64,6 +64,15 @@ def tell(name, values, unit, scale=1.0):
     return median
 
 
+def busy(pid):
+    """Seconds that a process has been on a processor, all of its threads."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
+
+
 def ratios(ours, others, what):
     for name, value in others.items():
         print(f"  errand-broker / {name}: {ours / value:.2f} {what}")
@@ -154,12 +163,14 @@ def serve_bytes(listener, size):
 
 
 def receive_all(connect, request):
-    sock = connect()
+    sock, early = connect(), b""
     if request:
         sock.sendall(request)
-        if not sock.recv(4096).startswith(b"HTTP/1."):
+        answer = sock.recv(4096)
+        if not answer.startswith(b"HTTP/1."):
             raise OSError("the proxy does not answer")
-    buffer, size, started = bytearray(PIECE), 0, time.perf_counter()
+        early = answer.partition(b"\r\n\r\n")[2]  # some send it together with the first bytes
+    buffer, size, started = bytearray(PIECE), len(early), time.perf_counter()
     while n := sock.recv_into(buffer):
         size += n
     return size, time.perf_counter() - started
@@ -182,18 +193,28 @@ def bench_tunnel(t, world, options):
     broker = Broker(t).start(allow=["*"])
     target = b"CONNECT 9.9.9.9:443 HTTP/1.1\r\nHost: 9.9.9.9:443\r\n"
     ways = {"direct": (lambda: connect_direct(world), b""), "errand": (lambda: connect_broker(broker), target + broker.auth.encode() + b"\r\n")}
+    pids = {"errand": broker.process.pid}
     for name in ("squid", "tinyproxy"):
         if peer := start_peer(t, name, world):
             ways[name] = (peer.connect, target + b"\r\n")
+            if name == "squid":  # tinyproxy's work goes with the thread that did it
+                pids[name] = peer.process.pid
     rates = {name: [] for name in ways}
+    work = {name: [] for name in pids}
     for _ in range(3):
         for name, (connect, request) in ways.items():
+            before = busy(pids[name]) if name in pids else 0
             got, taken = timed(receive_all, connect, request)
+            if name in pids:
+                work[name].append((busy(pids[name]) - before) / got * 1e9)
             if got < size:
                 raise errand_test.Failure(f"{name} gave {got} bytes")
             rates[name].append(got / taken / 1e9)
     medians = {name: tell(name, values, "GB/s") for name, values in rates.items()}
     ratios(medians.pop("errand"), medians, "of its rate")
+    # The rate is that of client, server and proxy on the processors that there are; this is the proxy's part alone.
+    medians = {name: tell(name, values, "s of processor time a GB") for name, values in work.items()}
+    ratios(medians.pop("errand"), medians, "of its time")
 
 
 def connect_broker(broker):
