@@ -225,6 +225,8 @@ _world = None
 def world():
     """The one of this process, made at the first call; its files go with the process's own temporary directory."""
     global _world  # pylint: disable=global-statement
+    if not os.environ.get("ERRAND_TEST_WORLD"):
+        raise RuntimeError("errand_world.enter() comes first: the files of this host's /etc would be covered")
     if _world is None:
         if os.environ.get("ERRAND_TEST_WORLD", "") in ("", os.readlink("/proc/self/ns/mnt")):
             sys.exit("errand_world: this is the machine's own world, where nothing is bound over its files: call enter() first")
