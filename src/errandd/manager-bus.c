@@ -7,6 +7,7 @@
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
 #include "errandd/bus-options.h"
+#include "errandd/config-check.h"
 #include "shared/bus-message.h"
 
 static Manager *target_manager(BusTarget *t) {
@@ -319,8 +320,7 @@ static int open_configuration(const char *path, sd_bus_error *error) {
 
 static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(config_freep) Config *config = NULL;
-        _cleanup_strv_free_ char **problems = NULL;
+        _cleanup_(config_check_done) ConfigCheck check = {};
         _cleanup_close_ int fd = -EBADF;
         BusTarget *t = userdata;
         const char *path;
@@ -332,12 +332,12 @@ static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_
         fd = open_configuration(path, error);
         if (fd < 0)
                 return fd;
-        r = config_read_fd(path, fd, t->link->connection->face->mode, &config, &problems);
-        if (r < 0 && r != -EBADMSG)
+        r = config_check(path, fd, t->link->connection->face->mode, &check);
+        if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
-                r = bus_append_texts(reply, problems);
+                r = bus_append_texts(reply, check.problems ?: check.findings);
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 

@@ -304,6 +304,7 @@ static int make_report(Manager *m) {
 
         int r = report_build(&(ReportInput){
                 .config = m->config,
+                .mode = m->mode->config,
                 .probe_problem = m->probe_problem,
                 .warnings = m->lookup_warnings,
                 .gaps = m->probed_gaps,
@@ -462,7 +463,6 @@ int manager_new(sd_event *event, const Paths *paths, Units *units, Config *confi
                 m->config = NULL; /* the caller's still */
                 return r;
         }
-        look_up_providers(m);
         look_up_providers(m);
         *ret = TAKE_PTR(m);
         return 0;

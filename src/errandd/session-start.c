@@ -34,7 +34,7 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
 }
 
 /* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
-static int open_project(Session *s, Fault *f) {
+int session_open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
         if (s->manager->mode->project_names)
@@ -147,7 +147,9 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
         record->exit_reason = mfree(record->exit_reason);
+        record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
+        record->project_bytes = 0;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -155,7 +157,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         int r = check_start(s, f);
         if (r >= 0)
-                r = open_project(s, f);
+                r = session_open_project(s, f);
         if (r >= 0)
                 r = session_check_places(s, f);
         if (r >= 0)

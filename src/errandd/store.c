@@ -51,8 +51,9 @@ static const char *const statements[_STATEMENT_MAX] = {
         [STATEMENT_QUERY_SESSIONS] =
                 "SELECT " COLUMNS " FROM receipts WHERE number IN (SELECT number FROM receipts INDEXED BY receipts_of_session"
                 " WHERE session IN (SELECT value FROM json_each(?1)) AND " FILTER ") ORDER BY number DESC",
-        /* What was refused before it went out has a 4xx, or 501 for an upgrade. */
-        [STATEMENT_SUM] = "SELECT provider, COUNT(*), SUM(up + down), SUM(tokens) FROM receipts WHERE session = ?1 AND outcome <> 'denied'"
+        /* What was refused before it went out has a 4xx, or 501 for an upgrade; so have those that one of them counts for. */
+        [STATEMENT_SUM] = "SELECT provider, SUM(CASE outcome WHEN 'refused' THEN 1 ELSE 1 + unrecorded END), SUM(up + down), SUM(tokens)"
+                          " FROM receipts WHERE session = ?1 AND outcome <> 'denied'"
                           " AND (outcome <> 'refused' OR (status >= 500 AND status <> 501)) GROUP BY provider",
         [STATEMENT_GET_SPOOL] = "SELECT position, length, damaged, tampered FROM spools WHERE session = ?1",
         [STATEMENT_SET_SPOOL] =
