@@ -164,6 +164,10 @@ int grant_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret
 int receipt_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
 int receipt_append_entries(sd_bus_message *m, const StoredReceipt *r);
 
+/* What ListReceipts and CreateSession take, for who describes it. */
+const struct BusOption *receipt_options_table(size_t *ret_n);
+const struct BusOption *session_options_table(size_t *ret_n);
+
 /* CreateSession's options, in session-options.c. What it points to is the message's or its own. */
 typedef struct ParsedOptions {
         SessionOptions options;

@@ -220,6 +220,11 @@ static const BusOption receipt_options[] = {
         {"limit", "u", read_limit, 0},
 };
 
+const BusOption *receipt_options_table(size_t *ret_n) {
+        *ret_n = ELEMENTSOF(receipt_options);
+        return receipt_options;
+}
+
 static int append_receipts(sd_bus_message *reply, const StoredReceiptList *list) {
         int r = 0;
 

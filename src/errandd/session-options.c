@@ -198,6 +198,11 @@ static const BusOption session_options[] = {
         {"user", "s", read_line, FIELD(user)},
 };
 
+const BusOption *session_options_table(size_t *ret_n) {
+        *ret_n = ELEMENTSOF(session_options);
+        return session_options;
+}
+
 void session_options_done(ParsedOptions *o) {
         o->options.project_fd = safe_close(o->options.project_fd);
         for (size_t i = 0; i < ELEMENTSOF(o->options.stdio); i++)
