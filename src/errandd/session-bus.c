@@ -67,6 +67,14 @@ static int begin(sd_bus_message *m, BusTarget *t, const char *result, int (*func
 }
 
 static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        BusTarget *t = userdata;
+        Caller caller = bus_link_caller(t->link);
+        Fault f = {};
+        int r;
+
+        r = session_check_share(t->session, &caller, &f);
+        if (r < 0)
+                return bus_fault(error, &f, r);
         return begin(m, userdata, "", session_start, error);
 }
 
