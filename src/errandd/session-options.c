@@ -5,9 +5,10 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
 #include "errandd/bus-options.h"
 #include "errandd/config-values.h"
+#include "errandd/session-options.h"
+#include "shared/bus-error.h"
 
 #define FIELD(name) offsetof(ParsedOptions, options.name)
 

@@ -4,11 +4,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "basic/clock.h"
 #include "basic/fd.h"
 #include "basic/parse.h"
 #include "basic/text.h"
 #include "errandd/action.h"
-#include "errandd/bus-link.h"
 #include "random-message.h"
 
 /* test-fuzz-bus SOCKET UID SEED SECONDS CALLS deny|allow: calls whatever there may be of errandd's, with arguments of any kind, over several connections to

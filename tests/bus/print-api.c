@@ -2,8 +2,9 @@
 #include <stdio.h>
 
 #include "errandd/action.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "errandd/bus-options.h"
+#include "errandd/session-options.h"
 #include "errandd/session-state.h"
 #include "shared/bus-error.h"
 

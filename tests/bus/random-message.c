@@ -6,7 +6,8 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/action.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus.h"
+#include "errandd/bus-objects.h"
 #include "random-message.h"
 
 #define PROPERTIES "org.freedesktop.DBus.Properties"

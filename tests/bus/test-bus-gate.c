@@ -2,7 +2,7 @@
 #include "basic/text.h"
 #include "errandd/action.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "test.h"
 #include "world.h"
 
