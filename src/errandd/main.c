@@ -55,7 +55,7 @@ static int run(const Arguments *a) {
                 return usage_error("only with --embedded: --account ", a->account);
         if (a->state_dir)
                 return usage_error("only with --embedded: --state-dir ", a->state_dir);
-        return service_run(&(ServiceOptions){.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config});
+        return service_run(&(ServiceOptions){.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config, .polkit = a->system});
 }
 
 int main(int argc, char *argv[]) {

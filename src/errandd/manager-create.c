@@ -220,7 +220,7 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         r = fill_record(m, caller, o, record, f);
         if (r >= 0 && place->unowned) /* before it is made: two that make it at once do not both own it */
-                r = project_claim(m->owners, place->name, caller->uid, f);
+                r = manager_claim_project(m, caller, place->name, f);
         if (r >= 0 && place->fd < 0) {
                 r = manager_make_project(m, place->name, caller->uid, o->project_made, o->project_userdata, f);
                 return r < 0 ? r : -EINPROGRESS;

@@ -516,6 +516,7 @@ Manager *manager_free(Manager *m) {
         safe_close(m->sockets);
         safe_close(m->broker_sockets);
         safe_close(m->owners);
+        project_tally_done(&m->tally);
         safe_close(m->records);
         safe_close(m->lock);
         sd_event_unref(m->event);

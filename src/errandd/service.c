@@ -93,7 +93,7 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
                 r = daemon_manage(d, s->units, f);
         if (r < 0)
                 return r;
-        if (o->mode == CONFIG_SYSTEM)
+        if (o->polkit)
                 r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operators, &s->authorizer);
         if (r >= 0)
                 r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .mode = o->mode, .lost = on_lost, .userdata = s}, &d->bus);
