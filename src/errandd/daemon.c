@@ -7,6 +7,8 @@
 #include "basic/log.h"
 #include "errandd/config-load.h"
 #include "errandd/daemon.h"
+#include "errandd/report.h"
+#include "shared/event-id.h"
 
 static int exit_code(const Fault *f) {
         switch (f->code) {
@@ -21,13 +23,17 @@ static int exit_code(const Fault *f) {
         }
 }
 
-/* Each line as one of the log's, so that three mistakes are three messages. */
+/* Each line as one of the log's, so that three mistakes are three messages; the first one has the event's id. */
 int daemon_fail(Fault *f) {
         char *rest = f->text, *line;
         int code = exit_code(f);
+        LogContext about = {.message_id = f->code == ERROR_CONFIGURATION ? EVENT_CONFIGURATION_REFUSED :
+                                          f->code == ERROR_NOT_ENFORCEABLE ? EVENT_GUARANTEE_MISSING : NULL};
 
-        while (rest && (line = strsep(&rest, "\n")))
-                log_error("%s", line);
+        while (rest && (line = strsep(&rest, "\n"))) {
+                log_with(LOG_LEVEL_ERROR, &about, "%s", line);
+                about = (LogContext){};
+        }
         if (!f->text)
                 log_oom();
         fault_done(f);
@@ -65,7 +71,7 @@ int daemon_open(Daemon *d, Fault *f) {
 
 void daemon_log_report(const Daemon *d) {
         for (char *const *line = manager_report(d->manager); line && *line; line++)
-                log_info("%s", *line);
+                log_with(LOG_LEVEL_INFO, &(LogContext){.message_id = report_tells_gaps(*line) ? EVENT_GUARANTEE_MISSING : NULL}, "%s", *line);
 }
 
 int daemon_manage(Daemon *d, Units *units, Fault *f) {

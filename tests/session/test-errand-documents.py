@@ -3,6 +3,7 @@
 """Whatever tells of the command's verbs, options and configuration a second time says the same as their tables."""
 
 import json
+import os
 import re
 import subprocess
 
@@ -108,6 +109,26 @@ def _(t):
         if isinstance(default, (str, bool, int)):
             t.contains(items[name], f".Li {default if isinstance(default, str) else json.dumps(default)} .", "the default")
     t.each(list(keys), check)
+
+
+@case("T: the journal's catalogue explains every event of the log, with the fields that there are, in lines of 80 columns, and no other")
+def _(t):
+    ids = dict(re.findall(r'^#define (EVENT_[A-Z_]+) "([0-9a-f]+)"$', text("src", "shared", "event-id.h"), re.M))
+    entries = re.split(r"^-- ", text("data", "errand.catalog"), flags=re.M)[1:]
+    found = [entry.split("\n", 1)[0] for entry in entries]
+    t.equal(sorted(found), sorted(ids.values()), "the ids")
+    t.check(all(re.fullmatch("[0-9a-f]{32}", i) for i in found), "an id is none")
+    fields = set(re.findall(r'\{"(ERRAND_[A-Z]+)",', text("src", "basic", "log.c")))
+    sources = "".join(open(os.path.join(place, name), encoding="utf-8").read() for place, _, names in os.walk(source("src")) for name in names
+                      if name.endswith(".c"))
+    t.equal([name for name in ids if name not in sources], [], "events that nobody tells")
+    for entry in entries:
+        t.matches(entry, r"\A[0-9a-f]+\nSubject: .+\nDefined-By: errand\nDocumentation: man:.+\n\n(?s:.+)", "an entry")
+        t.equal(set(re.findall("@([A-Z_]+)@", entry)) - fields, set(), "fields that there are not")
+        t.check(max(map(len, entry.split("\n"))) <= 80, f"a long line: {entry}")
+    page = text("man", "errandd.8").split(".Ss Journal")[1].split(".Sh FILES")[0]
+    t.equal(set(re.findall(r"\b([A-Z]+_[A-Z]+)\b", page)) - {"_SYSTEMD_UNIT"}, fields | {"MESSAGE_ID"}, "the fields of errandd(8)")
+    t.equal(set(re.findall(r"^\.It Li ([0-9a-f]{32})$", page, re.M)), set(ids.values()), "the events of errandd(8)")
 
 
 @case("T: every verb has a help that names its options, and ends with 0")
