@@ -5,6 +5,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from errand_test import case, program, run, source
@@ -56,6 +57,50 @@ def _(t):
     listed = dict(re.findall(r'^ +\[([a-z-]+)\]="([^"]*)"$', text("shell-completions", "bash", "errand"), re.M))
     t.equal({verb: options.split() for verb, options in listed.items()},
             {v["verb"].replace(" ", "-"): [o["name"] for o in v["options"]] for v in table()}, "what is completed")
+
+
+@case("D T: zsh completes the verbs and options of the table, with their words, and no other")
+def _(t):
+    body = text("shell-completions", "zsh", "_errand")
+
+    def plain(words):
+        return words.replace("'\\''", "'").replace("\\:", ":").replace("\\[", "[").replace("\\]", "]")
+    found = {}
+    for verb, options in re.findall(r"^ +'?([a-z]+(?: [a-z]+)?)'?\)\n +options=\(\n(.*?)^ +\)$", body, re.M | re.S):
+        found[verb] = [(name, plain(words), plain(value) or None) for name, words, value in
+                       re.findall(r"^ +'(?:\([^)]*\))?\*?(--?[a-z-]+|-[a-zA-Z])[=+]?\[((?:[^\]\\]|\\.)*)\](?::((?:[^':\\]|\\.)*):.*)?'$", options, re.M)]
+    t.equal(found, {v["verb"]: [(name, o["help"], o["value"]) for o in v["options"] for name in (o["name"], o["brief"]) if name and o["name"] != "--help"]
+                    for v in table()}, "what is completed")
+    if shutil.which("zsh"):
+        t.equal(subprocess.run(["zsh", "-n", source("shell-completions", "zsh", "_errand")], check=False).returncode, 0, "syntax")
+
+
+@case("D T: fish completes the verbs and options of the table, with their words, and no other")
+def _(t):
+    found = {}
+    for verb, brief, name, value, words in re.findall(
+            r"^complete -c errand -n '__errand_verb ([a-z ]+)'(?: -s (.))? -l ([a-z-]+)( -[rx].*)? -d '((?:[^'\\]|\\.)*)'$",
+            text("shell-completions", "fish", "errand.fish"), re.M):
+        found.setdefault(verb, []).append(("--" + name, "-" + brief if brief else None, words.replace("\\'", "'"), bool(value)))
+    t.equal(found, {v["verb"]: [(o["name"], o["brief"], o["help"], bool(o["value"])) for o in v["options"]] for v in table()}, "what is completed")
+    if shutil.which("fish"):
+        t.equal(subprocess.run(["fish", "-n", source("shell-completions", "fish", "errand.fish")], check=False).returncode, 0, "syntax")
+
+
+@case("D T: the three shells have each verb's summary, and the ids of sessions where the verb wants them")
+def _(t):
+    zsh, fish = text("shell-completions", "zsh", "_errand"), text("shell-completions", "fish", "errand.fish")
+
+    def check(verb):
+        words = verb["summary"][0].lower() + verb["summary"][1:]
+        last = verb["verb"].split()[-1]
+        t.contains(zsh, f"'{last}:{words}'".replace("session's", "session'\\''s"), "zsh")
+        t.matches(fish, rf"-a {last} -d '{re.escape(words)}'".replace("session's", "session\\\\'s"), "fish")
+        ids = "ID" in verb["operands"]
+        rest = re.search(rf"^ +'?{verb['verb']}'?\)\n +options=\(\n.*?^ +\)\n +rest=\((.*?)\)$", zsh, re.M | re.S)[1]
+        t.equal("_errand_sessions" in rest, ids, "zsh, sessions")
+        t.equal(bool(re.search(rf"^complete -c errand -n '__errand_verb {verb['verb']}.* -a '\(__errand_sessions\)'$", fish, re.M)), ids, "fish, sessions")
+    t.each(table(), check)
 
 
 @case("D T: options that want a value have one to be completed, or are known to have none")
