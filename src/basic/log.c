@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <linux/sockios.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -86,6 +89,10 @@ static void add_fields(FILE *f, const LogContext *c) {
         }
 }
 
+static bool has_fields(const LogContext *c) {
+        return *own_session || c->session || c->message_id || c->project || c->host;
+}
+
 static bool send_to_journal(LogLevel level, const LogContext *c, const char *text) {
         static const int priority[_LOG_LEVEL_MAX] = {3, 4, 6, 7}; /* syslog's */
         static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"};
@@ -119,7 +126,7 @@ _printf_(3, 0) static void log_valist(LogLevel level, const LogContext *c, const
         clean = string_escape_control(about ?: text);
         if (!clean)
                 return;
-        if (to_journal && with_fields && send_to_journal(level, c, clean))
+        if (to_journal && with_fields && has_fields(c) && send_to_journal(level, c, clean))
                 return;
         /* The journal knows whose line it is, and how grave. */
         int n = to_journal ? asprintf(&line, "%s%s\n", priority[level], clean) : asprintf(&line, "%s: %s%s\n", program, word[level], clean);
@@ -127,6 +134,16 @@ _printf_(3, 0) static void log_valist(LogLevel level, const LogContext *c, const
                 return;
         /* One write a line: lines of two processes on one stderr do not mix. */
         (void) !write(STDERR_FILENO, line, (size_t) n);
+}
+
+void log_drain(void) {
+        for (int i = 0, waiting = 0; journal >= 0 && i < 100; i++) {
+                if (ioctl(journal, SIOCOUTQ, &waiting) < 0)
+                        return;
+                (void) poll(NULL, 0, 2); /* it was read, and is about to be looked into */
+                if (waiting <= 0)
+                        return;
+        }
 }
 
 static const LogContext nothing;

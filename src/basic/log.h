@@ -28,9 +28,12 @@ void log_setup(const char *name, LogLevel max);
 void log_set_max_level(LogLevel max);
 void log_set_target(LogTarget target);
 
-/* For daemons: where stderr is the journal's, lines go to it by its native protocol (systemd's JOURNAL_NATIVE_PROTOCOL), with fields. One that cannot
- * be sent so goes to stderr. */
+/* For daemons: where stderr is the journal's, lines that have fields go to it by its native protocol (systemd's JOURNAL_NATIVE_PROTOCOL). One that cannot
+ * be sent so goes to stderr, as do all others: there the journal knows the unit even of a process that is gone by then. */
 void log_use_fields(void);
+
+/* Before a process ends over what it said last: until the journal has read that, 200 ms at most, since it looks up whose it is. */
+void log_drain(void);
 
 /* For a program that serves one session: whose every line is from now on. Copied; NULL: none. */
 void log_set_session(const char *id);

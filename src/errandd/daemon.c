@@ -23,19 +23,27 @@ static int exit_code(const Fault *f) {
         }
 }
 
-/* Each line as one of the log's, so that three mistakes are three messages; the first one has the event's id. */
+/* The journal alone has a line more, by which the event is found. */
+static void log_event(const Fault *f) {
+        const char *event = f->code == ERROR_CONFIGURATION ? EVENT_CONFIGURATION_REFUSED : f->code == ERROR_NOT_ENFORCEABLE ? EVENT_GUARANTEE_MISSING : NULL;
+
+        if (!event || !log_is_to_journal())
+                return;
+        log_with(LOG_LEVEL_ERROR, &(LogContext){.message_id = event}, "%s",
+                 f->code == ERROR_CONFIGURATION ? "the configuration is refused" : "a guarantee cannot be enforced on this host");
+        log_drain();
+}
+
+/* Each line as one of the log's, so that three mistakes are three messages. */
 int daemon_fail(Fault *f) {
         char *rest = f->text, *line;
         int code = exit_code(f);
-        LogContext about = {.message_id = f->code == ERROR_CONFIGURATION ? EVENT_CONFIGURATION_REFUSED :
-                                          f->code == ERROR_NOT_ENFORCEABLE ? EVENT_GUARANTEE_MISSING : NULL};
 
-        while (rest && (line = strsep(&rest, "\n"))) {
-                log_with(LOG_LEVEL_ERROR, &about, "%s", line);
-                about = (LogContext){};
-        }
+        while (rest && (line = strsep(&rest, "\n")))
+                log_error("%s", line);
         if (!f->text)
                 log_oom();
+        log_event(f);
         fault_done(f);
         return code;
 }

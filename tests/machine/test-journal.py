@@ -4,7 +4,9 @@
 
 import json
 import os
+import pwd
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
@@ -36,6 +38,7 @@ def await_lines(what, *match):
     return machine.wait_for(lambda: lines(*match), what)
 
 
+machine.account("alice", "errand-users")
 good("journalctl", "--update-catalog")
 os.makedirs("/etc/errand/credentials", exist_ok=True)
 machine.write("/etc/errand/credentials/anthropic", KEY, 0o600)
@@ -96,7 +99,17 @@ def _(t):
     text = good("journalctl", "-x", "-q", "--no-pager", "-u", "errandd.service")
     t.contains(text, "errand config check /etc/errand/errand.json")
     t.contains(text, "memroy")
-    machine.run("systemctl", "reset-failed", "errandd.service")
+    # The bus gives up after 25 seconds only.
+    before = time.monotonic()
+    done = machine.run("errand", "threads", "list", account="alice")
+    t.check(time.monotonic() - before < 15, "it took as long as the bus does")
+    t.equal(done.status, 5, "the exit code of errand")
+    for part in ("errandd did not start: its configuration is refused", "errand config check /etc/errand/errand.json", "journalctl -xu errandd"):
+        t.contains(done.err, part, "what errand says")
+    machine.write(system.CONFIG, json.dumps({"sandbox": {"requireFullEnforcement": True}}), 0o640)
+    os.chown(system.CONFIG, 0, pwd.getpwnam("errand").pw_gid)
+    machine.run("systemctl", "restart", "errandd.service")
+    t.contains(machine.run("errand", "threads", "list", account="alice").err, "a guarantee cannot be enforced on this host", "what errand says")
     system.configure(CONFIG)
 
 
