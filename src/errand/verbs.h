@@ -19,6 +19,7 @@ typedef enum OptionGroup {
         OPTIONS_ALL = 1 << 8,
         OPTIONS_START = 1 << 9,
         OPTIONS_EVENTS = 1 << 10,
+        OPTIONS_MODE = 1 << 11, /* which errandd is meant, without talking to it */
 } OptionGroup;
 
 struct Verb {

@@ -8,6 +8,7 @@
 #include "errandd/session-state.h"
 
 #define UID_NONE ((uid_t) -1)
+#define PROJECT_NOT_MEASURED UINT64_C(999999999999999999) /* too large for it */
 
 typedef struct SessionRecord {
         char *id;
@@ -31,6 +32,7 @@ typedef struct SessionRecord {
         uint64_t refused;    /* connections that were refused */
         uint64_t broker_refused; /* of these, what the broker of this run told */
         char *scope_unit, *broker_unit; /* of a live session, where there are units */
+        uint64_t project_bytes; /* what the project took when the session was started, plus 1; 0: not known; or PROJECT_NOT_MEASURED */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
 } SessionRecord;
 

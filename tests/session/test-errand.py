@@ -356,6 +356,13 @@ def _(t):
             t.contains(error, part)
     checked = json.loads(errand.run("config", "check", path, "--json")[1])
     t.equal((checked["accepted"], len(checked["problems"])), (False, 3), "the JSON")
+    t.equal([(p["file"], p["line"], p["key"]) for p in checked["problems"]],
+            [(path, 1, "sandbx"), (path, 1, "sandbox.memory"), (path, 1, "sandbox.egressPorts[0]")], "the places")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"agent": {"providers": {"p": {"credential": {"file": "/nonexistent/key"}, "baseUrl": "https://p.example"}}}}, f, indent=1)
+    code, _, error = errand.run("config", "check", "--embedded", path)
+    t.equal(code, 1, "the code of a file that is taken and names what is not there")
+    t.contains(error, f"{path}:5: agent.providers.p.credential: the secret file /nonexistent/key cannot be opened")
     t.equal(errand.run("config", "check", t.path("nosuch"))[0], 3, "a file that is not there")
 
 
