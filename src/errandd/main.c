@@ -70,6 +70,7 @@ int main(int argc, char *argv[]) {
         int c;
 
         log_setup("errandd", LOG_LEVEL_INFO);
+        log_use_fields();
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (c) {
                 case 'y':

@@ -258,7 +258,7 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         s->columns = o->columns;
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = TAKE_FD(o->stdio[i]);
-        log_info("session %s: created by uid %u in %s", id, caller->uid, s->record->project);
+        log_session_info(id, "created by uid %u in %s", caller->uid, s->record->project);
         if (m->observer.session_added)
                 m->observer.session_added(s, m->observer.userdata);
         *ret = s;
