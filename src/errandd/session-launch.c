@@ -133,6 +133,8 @@ static void on_started(Run *run, const SessionEvent *e) {
         run->deadline = sd_event_source_disable_unref(run->deadline);
         s->record->started = e->time ?: now_realtime();
         (void) session_set_state(s, SESSION_RUNNING);
+        if (idle_watch_new(run, &run->idle) < 0)
+                log_warning("session %s: it is not stopped when nothing happens in it", s->record->id);
 }
 
 static void on_exited(Run *run, const SessionEvent *e) {
