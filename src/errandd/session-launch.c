@@ -298,6 +298,8 @@ static int accept_gaps(const Run *run, char ***ret) {
         if (m->config->sandbox.require_full_enforcement)
                 return 0;
         int r = strv_extend_list(ret, m->probed_gaps);
+        if (r >= 0)
+                r = strv_extend_list(ret, m->network_gaps);
         for (size_t i = 0; i < ELEMENTSOF(private) && hides_address(run) && r >= 0; i++)
                 if (!strv_contains(*ret, private[i]))
                         r = strv_extend(ret, private[i]);
