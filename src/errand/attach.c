@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "basic/clock.h"
@@ -10,6 +11,7 @@
 #include "basic/text.h"
 #include "errand/attach.h"
 #include "errand/describe.h"
+#include "errand/follow.h"
 #include "errand/keys.h"
 #include "errand/message-bus.h"
 #include "errand/modes.h"
@@ -31,6 +33,7 @@ typedef struct Attachment {
         AttachPipes *pipes;
         int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
         Relay *in, *out, *error;
+        Follow *follow;
         Keys keys;
         Modes modes;
         char undo[MODES_UNDO_MAX];
@@ -42,14 +45,6 @@ typedef struct Attachment {
         char **notices;
         size_t n_left_out;
 } Attachment;
-
-int exit_code_of(const char *reason, int status) {
-        if (streq(reason, "lost"))
-                return EXIT_LOST;
-        if (streq(reason, "setup"))
-                return status >= EXIT_NOT_SET_UP && status <= EXIT_NOT_FOUND ? status : EXIT_NOT_SET_UP;
-        return status & 0xff;
-}
 
 static void leave(Attachment *a, int code) {
         if (a->leaving)
@@ -91,6 +86,8 @@ static int on_drained(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 /* The command has ended: what it wrote last is still to be shown. */
 static void drain(Attachment *a, int code) {
         a->code = code;
+        if (a->follow && code != EXIT_LOST)
+                follow_finish(a->follow);
         if (a->open == 0) {
                 leave(a, code);
                 return;
@@ -255,8 +252,15 @@ static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
         return 0;
 }
 
+/* A service manager that waits for it. */
+static void tell_running(const Attachment *a) {
+        if (a->flags & ATTACH_SERVICE)
+                (void) sd_notifyf(false, "READY=1\nSTATUS=Session %s runs", a->id);
+}
+
 static int attach(Attachment *a) {
         a->running = true;
+        tell_running(a);
         if (a->pending > 0)
                 (void) call(a, "Kill", NULL, "i", a->pending);
         if (!(a->flags & ATTACH_TERMINAL))
@@ -271,6 +275,7 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
 
         a->starting = false;
         if (!e && a->exited) {
+                tell_running(a);
                 drain(a, a->code);
                 return 0;
         }
@@ -426,6 +431,16 @@ static int stopped(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_e
         return 0;
 }
 
+/* That it has stopped is told by its end. */
+static int refused_to_stop(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        Attachment *a = userdata;
+
+        if (e && !a->exited)
+                (void) bus_failure(e, -sd_bus_message_get_errno(m), "Failed to stop session %s", a->id);
+        return 0;
+}
+
 static void stop_here(Attachment *a) {
         terminal_restore();
         (void) raise(SIGSTOP);
@@ -459,9 +474,11 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 leave(a, EXIT_DETACHED);
                 return 0;
         }
-        if (a->running)
+        if (a->running && (a->flags & ATTACH_SERVICE))
+                (void) call(a, "Stop", refused_to_stop, NULL);
+        else if (a->running)
                 (void) call(a, "Kill", NULL, "i", signal);
-        else if (a->pending == 0)
+        else if (a->pending == 0 && !(a->flags & ATTACH_SERVICE))
                 a->pending = signal; /* the command may be running already, and its trap waiting */
         else if (!a->cancelled) {
                 log_info("stopping session %s, which has not started yet", a->id);
@@ -498,6 +515,7 @@ static void attachment_done(Attachment *a) {
         relay_free(a->in);
         relay_free(a->out);
         relay_free(a->error);
+        follow_free(a->follow);
         a->terminal = safe_close(a->terminal);
         a->terminal_input = safe_close(a->terminal_input);
         if (a->pipes) {
@@ -524,7 +542,8 @@ static int prepare(Attachment *a) {
                 log_error_errno(r, "Failed to set up an event loop: %m");
                 return EXIT_NOT_SET_UP;
         }
-        return subscribe(a);
+        r = a->flags & ATTACH_SERVICE ? follow_new(a->connection, a->id, a->event, &a->follow) : EXIT_OK;
+        return r == EXIT_OK ? subscribe(a) : r;
 }
 
 /* The signal may have gone when nobody listened yet, or was refused for want of room. */

@@ -49,6 +49,7 @@ static const struct Field {
         {"started", FIELD_COUNT, offsetof(SessionRecord, started), true},
         {"ended", FIELD_COUNT, offsetof(SessionRecord, ended), true},
         {"exitReason", FIELD_TEXT, offsetof(SessionRecord, exit_reason), false},
+        {"exitText", FIELD_TEXT, offsetof(SessionRecord, exit_text), false},
         {"exitStatus", FIELD_COUNT, offsetof(SessionRecord, exit_status), true},
         {"refused", FIELD_COUNT, offsetof(SessionRecord, refused), true},
         {"brokerRefused", FIELD_COUNT, offsetof(SessionRecord, broker_refused), false},

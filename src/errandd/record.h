@@ -27,6 +27,7 @@ typedef struct SessionRecord {
         char *configuration; /* the file that counted when it was made; NULL: none did, so the defaults were in force */
         usec_t created, started, ended; /* realtime; 0 = not yet */
         char *exit_reason;   /* "exited", "killed", "memory", "lost", …; NULL: did not run */
+        char *exit_text;     /* a sentence for people: why nothing ran; NULL: there is nothing to say */
         uint64_t exit_status; /* as a shell tells it: the code, or 128 + signal */
         uint64_t refused;    /* connections that were refused */
         uint64_t broker_refused; /* of these, what the broker of this run told */

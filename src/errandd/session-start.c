@@ -9,8 +9,15 @@
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
+        const Identity *known = &s->manager->account;
         AccountReason reason;
 
+        /* Where all sessions have one account, it is looked up once: the account database may be on the network, and nobody is served meanwhile. */
+        if (s->manager->mode->payload && known->uid != 0 && (s->record->payload == UID_NONE || s->record->payload == known->uid)) {
+                s->record->payload = known->uid;
+                *ret = *known;
+                return 0;
+        }
         if (s->record->payload != UID_NONE) {
                 int r = identity_of(s->record->payload, ret);
                 return r < 0 ? fault_set(f, ERROR_SETUP, "uid %u, which session %s runs as, cannot be taken on: %s", s->record->payload,
@@ -140,6 +147,7 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
         record->exit_reason = mfree(record->exit_reason);
+        record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
         record->project_bytes = 0;
         record->own_stdio = false;

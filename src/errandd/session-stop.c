@@ -44,13 +44,27 @@ void run_answer(Run *run, bool for_start, const Fault *fault) {
 
 /* ---- the end of a run ---- */
 
+/* Why nothing ran, without the name of the session, which its record has. */
+static char *exit_text(Run *run) {
+        char before[SESSION_ID_MAX + 16];
+        const char *text = run->fault.text;
+
+        if (run->exit_text || run->started || !text)
+                return TAKE_PTR(run->exit_text);
+        (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
+        return strdup(startswith(text, before) ?: text);
+}
+
 static void fold_exit(Run *run, bool lost) {
         SessionRecord *record = run->session->record;
         bool setup = run->fault.code != ERROR_NONE && !lost;
+        const char *ours = run->exited ? run->why : setup ? "setup" : "lost";
 
         record->ended = run->exit_time ?: now_realtime();
         free(record->exit_reason);
-        record->exit_reason = run->why && run->exited ? strdup(run->why) : run->exited ? TAKE_PTR(run->exit_reason) : strdup(setup ? "setup" : "lost");
+        record->exit_reason = ours ? strdup(ours) : TAKE_PTR(run->exit_reason);
+        free(record->exit_text);
+        record->exit_text = exit_text(run);
         record->exit_status = run->exited ? run->exit_status : setup ? 125 : 137;
         record->scope_unit = mfree(record->scope_unit);
         record->broker_unit = mfree(record->broker_unit);
@@ -156,8 +170,8 @@ static void run_finish(Run *run) {
         bool lost = settle_fault(run);
         SessionState state = final_state(run);
         fold_exit(run, lost);
-        if (!run->started && run->exit_text)
-                log_error("session %s: nothing was run: %s", s->record->id, run->exit_text);
+        if (!run->started && run->exited && s->record->exit_text)
+                log_error("session %s: nothing was run: %s", s->record->id, s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
         if (m->observer.session_exited)

@@ -450,6 +450,26 @@ def _(t):
     t.equal(errand.good("grants"), "", "the output into a pipe")
 
 
+@case("T: why nothing ran is told by session show and session logs, and by errandd after a restart as well")
+def _(t):
+    errand = Errand(t)
+    errand.run("run", "--embedded", "--id", "s1", "no-such-program")
+
+    def look():
+        t.matches(errand.good("session", "show", "s1"), r"result  nothing ran, exit code 127\n +reason  no-such-program: no such program in PATH\n", "what is shown")
+        t.equal(errand.json("session", "show", "s1")["exitText"], "no-such-program: no such program in PATH", "for programs")
+        t.equal(errand.run("session", "logs", "s1"), (0, "", "errand: session s1 wrote nothing, since nothing ran: no-such-program: no such program in PATH\n"),
+                "the transcript")
+    look()
+    errand.end_daemon()
+    look()
+    errand.good("session", "create", "--id", "s2", "true")
+    errand.good("session", "start", "s2")
+    errand.await_state("s2", "stopped")
+    t.equal(errand.run("session", "logs", "s2"), (0, "", ""), "one that ran and wrote nothing")
+    t.lacks(errand.good("session", "show", "s2"), "reason", "what is shown")
+
+
 @case("T: a terminal of a desktop's service is no journal; a journal gets the priority in the place of the name")
 def _(t):
     # What systemd made stderr has its device and inode in the variable, and the shells of a terminal inherit that.
