@@ -33,7 +33,8 @@ struct Manager {
         LaunchClient *launchers[LAUNCHERS_MAX];
         size_t n_launchers;
         Identity account;   /* whose rights sessions have when nothing else decides */
-        char **probed_gaps;
+        char **probed_gaps;  /* as the launcher found them */
+        char **network_gaps; /* and of a network without a broker, as far as the configuration wants one */
         bool scopes;        /* the launcher can make them */
         char **controllers; /* and limit these in them */
         char *probe_problem;
