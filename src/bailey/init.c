@@ -394,7 +394,15 @@ static bool kill_children(const Init *i) {
         return any;
 }
 
+/* Whoever lost its parent is a child of this process: to have no child is to be the only one that was started inside. */
+static bool no_survivors(void) {
+        siginfo_t info;
+        return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
 static void end_survivors(Init *i, ControlMessage *m) {
+        if (no_survivors())
+                return; /* kill(-1, …) looks at every process of the machine */
         (void) reap(i, WNOHANG, m, NULL);
         if (i->context->isolated) {
                 if (kill(-1, SIGKILL) == 0)

@@ -71,6 +71,7 @@ static void record(Exchange *e) {
                 .bytes_up = e->request.bytes,
                 .bytes_down = e->answer.bytes - MIN(unsent, e->answer.bytes),
                 .tokens = e->answer.usage ? usage_tokens(e->answer.usage) : 0,
+                .reach = e->request.sent ? RECEIPT_SENT : RECEIPT_UNSENT,
                 .outcome = e->outcome,
         };
         _cleanup_free_ char *path = NULL;

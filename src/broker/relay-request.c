@@ -266,6 +266,7 @@ static int write_out(Exchange *e, RelayBuffer *b) {
                         return 0;
                 }
                 b->start += (size_t) n;
+                q->sent = true;
                 e->active = now_monotonic();
         }
         return 1;

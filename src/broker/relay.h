@@ -40,6 +40,7 @@ typedef struct RequestRelay {
         Http1Chunked chunked;
         bool taken;          /* the whole body was taken from the client */
         bool broken;         /* the upstream takes no more */
+        bool sent;           /* an upstream has got something of it */
         bool is_head, idempotent;
         bool odd_body;       /* one that a server may take for the next request: the connection ends with this call */
         bool wants_continue; /* the client waits for 100 Continue */

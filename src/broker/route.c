@@ -21,6 +21,7 @@ static bool leave_receipt(const Call *call, unsigned status, ReceiptOutcome outc
                 .method = receipt_method(call->head->method),
                 .status = status,
                 .started = now_monotonic(),
+                .reach = RECEIPT_TURNED_AWAY,
                 .outcome = outcome,
         };
         receipt.path = receipt_split_query(call->rest, &receipt.query_size);

@@ -258,6 +258,16 @@ static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret)
         return EXIT_OK;
 }
 
+int connection_again(const Request *q, Connection **ret) {
+        _cleanup_(paths_freep) Paths *p = NULL;
+        Fault f = {};
+        int fd = -EBADF, r;
+
+        r = paths_embedded(q->state_dir, q->config, &p, &f);
+        fault_done(&f);
+        return r >= 0 && embedded_connect(p, &fd) >= 0 ? speak(fd, p, ret) : EXIT_NO_DAEMON;
+}
+
 static const struct {
         MessageBusKind kind;
         const char *name, *option, *unit;

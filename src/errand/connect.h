@@ -36,6 +36,9 @@ typedef enum ConnectFlags {
  * error, and not taken for one where there is no errandd. */
 int connection_open(const Request *q, ConnectFlags flags, Connection **ret);
 
+/* Whether another errandd of one's own is there by now: EXIT_OK with *ret, or EXIT_NO_DAEMON without a word. */
+int connection_again(const Request *q, Connection **ret);
+
 /* The terminal is about to be something else's. */
 void connection_leave_terminal(Connection *c);
 /* errandd is another process now. */

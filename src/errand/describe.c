@@ -27,7 +27,8 @@ int exit_code_of(const char *reason, int status) {
 
 static int read_description(sd_bus_message *m, Description *d) {
         const Entry entries[] = {
-                {"State", 's', &d->state},       {"ExitReason", 's', &d->reason},    {"Project", 's', &d->project},
+                {"State", 's', &d->state},       {"ExitReason", 's', &d->reason},    {"ExitText", 's', &d->text},
+                {"Project", 's', &d->project},
                 {"Provider", 's', &d->provider}, {"Model", 's', &d->model},          {"Network", 's', &d->network},
                 {"Backend", 's', &d->backend},   {"Command", 'a', &d->command},      {"Allow", 'a', &d->allow},
                 {"ExitStatus", 'i', &d->status}, {"OwnerUid", 'u', &d->owner},       {"PayloadUid", 'u', &d->payload},
@@ -44,7 +45,7 @@ static int read_description(sd_bus_message *m, Description *d) {
 }
 
 static int take_description(sd_bus_message *m /* taken */, const char *id, Description *ret) {
-        _cleanup_(description_done) Description d = {.state = "", .reason = "", .project = "", .provider = "", .model = "", .network = "", .backend = "",
+        _cleanup_(description_done) Description d = {.state = "", .reason = "", .text = "", .project = "", .provider = "", .model = "", .network = "", .backend = "",
                                                      .message = m};
 
         int r = read_description(m, &d);

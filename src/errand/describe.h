@@ -6,7 +6,7 @@
 #include "errand/connect.h"
 
 typedef struct Description {
-        const char *state, *reason, *project, *provider, *model, *network, *backend; /* of the message; never NULL after describe() */
+        const char *state, *reason, *text, *project, *provider, *model, *network, *backend; /* of the message; never NULL after describe() */
         char *command; /* nor this */
         char *allow;   /* NULL: as configured */
         int status;

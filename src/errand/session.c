@@ -12,6 +12,7 @@
 #include "errand/follow.h"
 #include "errand/json-output.h"
 #include "errand/sessions.h"
+#include "errand/table.h"
 #include "errand/verbs.h"
 
 #define FOLLOW_MSEC 200 /* a transcript grows without telling */
@@ -135,6 +136,14 @@ int verb_session_attach(const Request *q) {
         return attach_session(c, id, ATTACH_TERMINAL, NULL);
 }
 
+/* Who looks into the transcript wants to know why there is none. */
+static void say_nothing_ran(const char *id, const Description *d) {
+        _cleanup_free_ char *text = text_for_terminal(d->text);
+
+        if (streq(d->reason, "setup"))
+                log_info("session %s wrote nothing, since nothing ran: %s", id, text && *text ? text : "no reason was given");
+}
+
 int verb_session_logs(const Request *q) {
         _cleanup_(connection_freep) Connection *c = NULL;
         const char *id = q->operands[0];
@@ -149,11 +158,13 @@ int verb_session_logs(const Request *q) {
                 r = transcript_print(c, id, &offset, &more);
                 if (r != EXIT_OK || more)
                         continue;
-                if (!q->follow || ended)
+                if (ended || (!q->follow && offset > 0))
                         break;
                 /* Once more after the end: what came between is read, too. */
                 r = describe(c, id, &d);
-                ended = r == EXIT_OK && description_ended(&d);
+                ended = !q->follow || (r == EXIT_OK && description_ended(&d));
+                if (ended && r == EXIT_OK && offset == 0)
+                        say_nothing_ran(id, &d);
                 if (!ended)
                         (void) poll(NULL, 0, FOLLOW_MSEC);
         }

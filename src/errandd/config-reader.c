@@ -182,6 +182,8 @@ void config_read_object(ConfigReader *r, const ConfigKey *keys, size_t n_keys, J
                         continue;
                 }
                 size_t mark = config_enter(r, m->data);
+                if (!startswith(r->path, "agent.providers.") && strv_extend(&r->given, r->path) < 0)
+                        r->error = -ENOMEM;
                 config_read_value(r, key, json_object_get_member(object, m->data), base);
                 config_leave(r, mark);
         }

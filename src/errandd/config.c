@@ -38,6 +38,7 @@ Config *config_free(Config *c) {
         strv_free(c->sandbox.env);
         strv_free(c->sandbox.path_extra);
         strv_free(c->warnings);
+        strv_free(c->given);
         return mfree(c);
 }
 
@@ -225,10 +226,13 @@ int config_new(ConfigMode mode, Config **ret) {
 
 /* What reading came to; c may be NULL when it did not come to anything. */
 static int finish(ConfigReader *r, Config *c, char ***ret_problems) {
-        if (r->error < 0 || r->problems || !c)
+        if (r->error < 0 || r->problems || !c) {
                 strv_free(r->warnings);
-        else
+                strv_free(r->given);
+        } else {
                 c->warnings = r->warnings;
+                c->given = r->given;
+        }
         if (r->error < 0 || (!c && !r->problems)) {
                 strv_free(r->problems);
                 return r->error < 0 ? r->error : -ENOMEM;

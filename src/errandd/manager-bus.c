@@ -7,6 +7,7 @@
 #include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
 #include "errandd/bus-options.h"
+#include "errandd/config-check.h"
 #include "shared/bus-message.h"
 
 static Manager *target_manager(BusTarget *t) {
@@ -219,16 +220,12 @@ static const BusOption receipt_options[] = {
         {"limit", "u", read_limit, 0},
 };
 
-/* Appends those of a page that the caller may see, until *left is used up. */
-static int append_receipts(sd_bus_message *reply, BusTarget *t, const StoredReceiptList *list, size_t *left) {
+static int append_receipts(sd_bus_message *reply, const StoredReceiptList *list) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < list->n_receipts && *left > 0; i++) {
+        for (size_t i = 0; r >= 0 && i < list->n_receipts; i++) {
                 const StoredReceipt *receipt = list->receipts + i;
 
-                if (!bus_link_find(t->link, receipt->session))
-                        continue;
-                (*left)--;
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
                 if (r >= 0)
                         r = bus_append_entry_path(reply, "Object", bus_receipt_path(receipt->number).text);
@@ -242,44 +239,56 @@ static int append_receipts(sd_bus_message *reply, BusTarget *t, const StoredRece
         return r;
 }
 
-/* Others' receipts are passed over, so that a page of them is not taken for the end. */
-static int append_receipt_pages(sd_bus_message *reply, BusTarget *t, ReceiptFilter *filter, sd_bus_error *error) {
-        size_t left = filter->limit, page = filter->limit;
+static int find_sessions(BusTarget *t, char ***ret) {
+        _cleanup_strv_free_ char **ids = calloc(1, sizeof(char *));
+
+        if (!ids)
+                return -ENOMEM;
+        for (Session *s = NULL; (s = manager_next(target_manager(t), s));)
+                if (bus_link_may_see(t->link, s)) {
+                        int r = strv_extend(&ids, session_record(s)->id);
+                        if (r < 0)
+                                return r;
+                }
+        *ret = TAKE_PTR(ids);
+        return 0;
+}
+
+/* Of what the caller may see: what it filters by else tells nothing of others'. */
+static int query_receipts(BusTarget *t, ReceiptFilter *filter, StoredReceiptList *ret, sd_bus_error *error) {
+        _cleanup_strv_free_ char **ids = NULL;
         Fault f = {};
-        int r = 0;
+        int r;
 
-        for (unsigned i = 0; i < BUS_RECEIPT_PAGES_MAX && left > 0; i++) {
-                StoredReceiptList list = {};
-                size_t n;
-
-                r = manager_receipts(target_manager(t), filter, &list, &f);
-                if (r < 0)
-                        return bus_fault(error, &f, r);
-                n = list.n_receipts;
-                if (n > 0)
-                        filter->before = list.receipts[n - 1].number;
-                r = append_receipts(reply, t, &list, &left);
-                stored_receipt_list_done(&list);
-                if (r < 0 || n < page)
-                        break;
+        if (filter->session && !bus_link_find(t->link, filter->session))
+                return 0;
+        if (!filter->session && !bus_link_caller(t->link).operator) {
+                r = find_sessions(t, &ids);
+                if (r < 0 || !*ids)
+                        return r;
+                filter->sessions = ids;
         }
-        return r;
+        r = manager_receipts(target_manager(t), filter, ret, &f);
+        filter->sessions = NULL;
+        return r < 0 ? bus_fault(error, &f, r) : 0;
 }
 
 static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(stored_receipt_list_done) StoredReceiptList list = {};
         ReceiptFilter filter = RECEIPT_FILTER_ANY;
-        BusTarget *t = userdata;
         int r;
 
         filter.limit = STORE_QUERY_MAX;
         r = bus_options_read(m, "ListReceipts", receipt_options, ELEMENTSOF(receipt_options), &filter, error);
         if (r >= 0)
+                r = query_receipts(userdata, &filter, &list, error);
+        if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         if (r >= 0)
-                r = append_receipt_pages(reply, t, &filter, error);
+                r = append_receipts(reply, &list);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_send(reply);
@@ -311,8 +320,7 @@ static int open_configuration(const char *path, sd_bus_error *error) {
 
 static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(config_freep) Config *config = NULL;
-        _cleanup_strv_free_ char **problems = NULL;
+        _cleanup_(config_check_done) ConfigCheck check = {};
         _cleanup_close_ int fd = -EBADF;
         BusTarget *t = userdata;
         const char *path;
@@ -324,12 +332,12 @@ static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_
         fd = open_configuration(path, error);
         if (fd < 0)
                 return fd;
-        r = config_read_fd(path, fd, t->link->connection->face->mode, &config, &problems);
-        if (r < 0 && r != -EBADMSG)
+        r = config_check(path, fd, t->link->connection->face->mode, &check);
+        if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
-                r = bus_append_texts(reply, problems);
+                r = bus_append_texts(reply, check.problems ?: check.findings);
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 

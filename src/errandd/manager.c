@@ -173,6 +173,8 @@ void manager_tick_begin(Manager *m) {
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f) {
         (void) ingest_all(m);
         int r = store_query(m->store, filter, ret);
+        if (r == -ETIME)
+                return fault_set(f, ERROR_LIMIT, "there are too many receipts to look through at once; name a session, or leave provider, outcome and since out");
         return r < 0 ? fault_set(f, ERROR_STORAGE, "receipts.db cannot be read: %s", store_error_text(m->store) ?: strerror(-r)) : 0;
 }
 
@@ -302,6 +304,7 @@ static int make_report(Manager *m) {
 
         int r = report_build(&(ReportInput){
                 .config = m->config,
+                .mode = m->mode->config,
                 .probe_problem = m->probe_problem,
                 .warnings = m->lookup_warnings,
                 .gaps = m->probed_gaps,

@@ -49,11 +49,13 @@ static const struct Field {
         {"started", FIELD_COUNT, offsetof(SessionRecord, started), true},
         {"ended", FIELD_COUNT, offsetof(SessionRecord, ended), true},
         {"exitReason", FIELD_TEXT, offsetof(SessionRecord, exit_reason), false},
+        {"exitText", FIELD_TEXT, offsetof(SessionRecord, exit_text), false},
         {"exitStatus", FIELD_COUNT, offsetof(SessionRecord, exit_status), true},
         {"refused", FIELD_COUNT, offsetof(SessionRecord, refused), true},
         {"brokerRefused", FIELD_COUNT, offsetof(SessionRecord, broker_refused), false},
         {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
         {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
+        {"projectBytes", FIELD_COUNT, offsetof(SessionRecord, project_bytes), false},
         {"eventsLength", FIELD_COUNT, offsetof(SessionRecord, events_length), true},
         {"transcriptLength", FIELD_COUNT, offsetof(SessionRecord, transcript_length), true},
 };

@@ -8,6 +8,7 @@
 #include "errandd/session-state.h"
 
 #define UID_NONE ((uid_t) -1)
+#define PROJECT_NOT_MEASURED UINT64_C(999999999999999999) /* too large for it */
 
 typedef struct SessionRecord {
         char *id;
@@ -26,10 +27,12 @@ typedef struct SessionRecord {
         char *configuration; /* the file that counted when it was made; NULL: none did, so the defaults were in force */
         usec_t created, started, ended; /* realtime; 0 = not yet */
         char *exit_reason;   /* "exited", "killed", "memory", "lost", …; NULL: did not run */
+        char *exit_text;     /* a sentence for people: why nothing ran; NULL: there is nothing to say */
         uint64_t exit_status; /* as a shell tells it: the code, or 128 + signal */
         uint64_t refused;    /* connections that were refused */
         uint64_t broker_refused; /* of these, what the broker of this run told */
         char *scope_unit, *broker_unit; /* of a live session, where there are units */
+        uint64_t project_bytes; /* what the project took when the session was started, plus 1; 0: not known; or PROJECT_NOT_MEASURED */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
 } SessionRecord;
 

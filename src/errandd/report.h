@@ -7,7 +7,7 @@
 
 typedef struct ReportInput {
         const Config *config;
-
+        ConfigMode mode;
         const char *probe_problem; /* why it could not be; NULL: it could */
         char *const *warnings;   /* beside the configuration's own */
         char *const *gaps;       /* bailey's names of what it cannot enforce */

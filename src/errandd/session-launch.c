@@ -245,7 +245,7 @@ static void stop_unknown_shim(Run *run) {
 
         if (session_prepare_identity(s, &payload, &f) >= 0 && manager_shim_directory(s->manager, &payload, &directory, &path) >= 0 &&
             shim_client_new(s->manager->event, directory, s->record->id, payload.uid, NULL, NULL, &shim) >= 0)
-                (void) shim_client_stop(shim, 0, NULL, NULL);
+                (void) shim_client_stop(shim, 0, NULL, NULL, NULL);
         fault_done(&f);
 }
 
@@ -377,6 +377,10 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 r = seal_secrets(run, &p, f);
         if (r >= 0)
                 r = open_files(run, &p, f);
+        /* Before anything is written: what the project has now does not count. */
+        int q = r < 0 ? 0 : disk_watch_new(run, &run->disk);
+        if (q < 0)
+                log_warning_errno(q, "session %s: its disk use is not measured: %m", s->record->id);
         if (r >= 0)
                 r = send_launch(run, launcher, &p, f);
         if (r < 0)

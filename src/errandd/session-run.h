@@ -9,6 +9,7 @@
  * and gone, shim gone) → finish (spool read to its end, record written, the world told). A failure anywhere goes to end at once. */
 
 #include "errandd/broker-client.h"
+#include "errandd/disk-watch.h"
 #include "errandd/events.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager-private.h"
@@ -75,6 +76,10 @@ typedef struct Run {
         uint64_t exit_status;
         usec_t exit_time;
 
+        const char *why;          /* an exit reason of errandd's own: "disk", "idle"; NULL: nobody but the caller stopped it */
+        char *why_text;           /* and the sentence for the transcript */
+        DiskWatch *disk;
+
         Fault fault;              /* why nothing ran */
         sd_event_source *deadline;
         Waiter *waiters;
@@ -114,6 +119,7 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);
 
 /* session-start.c */
+int session_open_project(Session *s, Fault *f); /* s->project, if it is not open already */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
 Run *run_new(Session *s);
 
@@ -144,6 +150,8 @@ void run_fail(Run *r, ErrorCode code, const char *format, ...) _printf_(3, 4);
 void run_end(Run *r);
 void run_broker_ended(Run *r, const char *how);
 void run_scope_ended(Run *run);
+/* Stops it by errandd's own doing, and says why: a notice, a line of the transcript, the exit reason. May free it. */
+void run_stop_for(Run *run, const char *why, const char *format, ...) _printf_(3, 4);
 /* Broker closed, then the shim asked: what a state of stopping means. */
 void run_stop(Run *run);
 /* The run goes from memory, and what it stands for goes on. */

@@ -9,8 +9,15 @@
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
+        const Identity *known = &s->manager->account;
         AccountReason reason;
 
+        /* Where all sessions have one account, it is looked up once: the account database may be on the network, and nobody is served meanwhile. */
+        if (s->manager->mode->payload && known->uid != 0 && (s->record->payload == UID_NONE || s->record->payload == known->uid)) {
+                s->record->payload = known->uid;
+                *ret = *known;
+                return 0;
+        }
         if (s->record->payload != UID_NONE) {
                 int r = identity_of(s->record->payload, ret);
                 return r < 0 ? fault_set(f, ERROR_SETUP, "uid %u, which session %s runs as, cannot be taken on: %s", s->record->payload,
@@ -27,7 +34,7 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
 }
 
 /* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
-static int open_project(Session *s, Fault *f) {
+int session_open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
         if (s->manager->mode->project_names)
@@ -140,7 +147,9 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
         record->exit_reason = mfree(record->exit_reason);
+        record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
+        record->project_bytes = 0;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -148,7 +157,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         int r = check_start(s, f);
         if (r >= 0)
-                r = open_project(s, f);
+                r = session_open_project(s, f);
         if (r >= 0)
                 r = session_check_places(s, f);
         if (r >= 0)

@@ -44,13 +44,27 @@ void run_answer(Run *run, bool for_start, const Fault *fault) {
 
 /* ---- the end of a run ---- */
 
+/* Why nothing ran, without the name of the session, which its record has. */
+static char *exit_text(Run *run) {
+        char before[SESSION_ID_MAX + 16];
+        const char *text = run->fault.text;
+
+        if (run->exit_text || run->started || !text)
+                return TAKE_PTR(run->exit_text);
+        (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
+        return strdup(startswith(text, before) ?: text);
+}
+
 static void fold_exit(Run *run, bool lost) {
         SessionRecord *record = run->session->record;
         bool setup = run->fault.code != ERROR_NONE && !lost;
+        const char *ours = run->exited ? run->why : setup ? "setup" : "lost";
 
         record->ended = run->exit_time ?: now_realtime();
         free(record->exit_reason);
-        record->exit_reason = run->exited ? TAKE_PTR(run->exit_reason) : strdup(setup ? "setup" : "lost");
+        record->exit_reason = ours ? strdup(ours) : TAKE_PTR(run->exit_reason);
+        free(record->exit_text);
+        record->exit_text = exit_text(run);
         record->exit_status = run->exited ? run->exit_status : setup ? 125 : 137;
         record->scope_unit = mfree(record->scope_unit);
         record->broker_unit = mfree(record->broker_unit);
@@ -94,6 +108,8 @@ static void run_free(Manager *m, Run *run) {
         safe_close(run->shim_pidfd);
         free(run->exit_reason);
         free(run->exit_text);
+        free(run->why_text);
+        disk_watch_free(run->disk);
         fault_done(&run->fault);
         free(run);
 }
@@ -153,8 +169,8 @@ static void run_finish(Run *run) {
         bool lost = settle_fault(run);
         SessionState state = final_state(run);
         fold_exit(run, lost);
-        if (!run->started && run->exit_text)
-                log_error("session %s: nothing was run: %s", s->record->id, run->exit_text);
+        if (!run->started && run->exited && s->record->exit_text)
+                log_error("session %s: nothing was run: %s", s->record->id, s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
         if (m->observer.session_exited)
@@ -201,6 +217,29 @@ void run_scope_ended(Run *run) {
         session_notice(run->session, "scope", "the session's scope was stopped, and so the session ends");
         Fault f = {};
         (void) session_stop(run->session, NULL, NULL, &f);
+        fault_done(&f);
+}
+
+void run_stop_for(Run *run, const char *why, const char *format, ...) {
+        Session *s = run->session;
+        _cleanup_free_ char *text = NULL;
+        Fault f = {};
+        va_list ap;
+
+        if (run->phase != RUN_GOES || run->exited)
+                return;
+        va_start(ap, format);
+        if (vasprintf(&text, format, ap) < 0)
+                text = NULL;
+        va_end(ap);
+        if (session_state(s) == SESSION_STARTING) {
+                run_fail(run, ERROR_LIMIT, "%s", text ?: "out of memory");
+                return;
+        }
+        run->why = why;
+        session_notice(s, why, "%s", text ?: "the session is stopped");
+        run->why_text = TAKE_PTR(text);
+        (void) session_stop(s, NULL, NULL, &f);
         fault_done(&f);
 }
 
@@ -262,7 +301,7 @@ static void arm_overdue(Run *run, usec_t usec) {
 
 static void ask_shim_to_stop(Run *run, usec_t grace) {
         Session *s = run->session;
-        int r = run->shim ? shim_client_stop(run->shim, grace, NULL, NULL) : -ENOTCONN;
+        int r = run->shim ? shim_client_stop(run->shim, grace, run->why_text, NULL, NULL) : -ENOTCONN;
 
         if (r < 0 && run->shim_state == SHIM_RUNS && run->shim_pidfd >= 0)
                 r = signal_shim(run, SIGTERM);

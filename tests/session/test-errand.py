@@ -355,6 +355,13 @@ def _(t):
             t.contains(error, part)
     checked = json.loads(errand.run("config", "check", path, "--json")[1])
     t.equal((checked["accepted"], len(checked["problems"])), (False, 3), "the JSON")
+    t.equal([(p["file"], p["line"], p["key"]) for p in checked["problems"]],
+            [(path, 1, "sandbx"), (path, 1, "sandbox.memory"), (path, 1, "sandbox.egressPorts[0]")], "the places")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"agent": {"providers": {"p": {"credential": {"file": "/nonexistent/key"}, "baseUrl": "https://p.example"}}}}, f, indent=1)
+    code, _, error = errand.run("config", "check", "--embedded", path)
+    t.equal(code, 1, "the code of a file that is taken and names what is not there")
+    t.contains(error, f"{path}:5: agent.providers.p.credential: the secret file /nonexistent/key cannot be opened")
     t.equal(errand.run("config", "check", t.path("nosuch"))[0], 3, "a file that is not there")
 
 
@@ -441,6 +448,26 @@ def _(t):
     t.equal(terminal.end(), 0, "the code")
     t.contains(terminal.text, "No grants.")
     t.equal(errand.good("grants"), "", "the output into a pipe")
+
+
+@case("T: why nothing ran is told by session show and session logs, and by errandd after a restart as well")
+def _(t):
+    errand = Errand(t)
+    errand.run("run", "--embedded", "--id", "s1", "no-such-program")
+
+    def look():
+        t.matches(errand.good("session", "show", "s1"), r"result  nothing ran, exit code 127\n +reason  no-such-program: no such program in PATH\n", "what is shown")
+        t.equal(errand.json("session", "show", "s1")["exitText"], "no-such-program: no such program in PATH", "for programs")
+        t.equal(errand.run("session", "logs", "s1"), (0, "", "errand: session s1 wrote nothing, since nothing ran: no-such-program: no such program in PATH\n"),
+                "the transcript")
+    look()
+    errand.end_daemon()
+    look()
+    errand.good("session", "create", "--id", "s2", "true")
+    errand.good("session", "start", "s2")
+    errand.await_state("s2", "stopped")
+    t.equal(errand.run("session", "logs", "s2"), (0, "", ""), "one that ran and wrote nothing")
+    t.lacks(errand.good("session", "show", "s2"), "reason", "what is shown")
 
 
 @case("T: a terminal of a desktop's service is no journal; a journal gets the priority in the place of the name")
