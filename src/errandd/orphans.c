@@ -26,7 +26,7 @@ static void stop_shim(Manager *m, const char *id) {
                 return;
         }
         if (r >= 0)
-                r = shim_client_stop(shim, m->config->sandbox.grace_period, NULL, NULL);
+                r = shim_client_stop(shim, m->config->sandbox.grace_period, "errandd has no record of this session that can be read, so it was stopped", NULL, NULL);
         if (r < 0)
                 log_error_errno(r, "something listens as the shim of session %s, which errandd has no record of, and cannot be stopped: %m", id);
         else
