@@ -14,7 +14,8 @@
 #include "basic/path.h"
 #include "basic/text.h"
 
-int layer_new_target(const char *path, Layer **ret) {
+/* The lowest layer. */
+static int layer_new_target(const char *path, Layer **ret) {
         _cleanup_(layer_freep) Layer *l = layer_new("target");
 
         if (!l || layer_grant(l, path, RIGHT_READ | RIGHT_EXECUTE) < 0)
