@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <signal.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -89,13 +88,8 @@ int session_set_state(Session *s, SessionState state) {
 
 void session_notice(Session *s, const char *kind, const char *format, ...) {
         const Observer *o = &s->manager->observer;
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (!text)
                 return;
         log_info("session %s: %s: %s", s->record->id, kind, text);
