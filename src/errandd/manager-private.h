@@ -22,7 +22,7 @@ struct Manager {
         Units *units;       /* borrowed; where the mode has them */
         Config *config;
         int lock, records;  /* STATEDIR/.lock and .records */
-        int sockets;        /* RUNTIME/shim */
+        int sockets;        /* where shims listen, RUNTIME/shim say */
         int broker_sockets; /* RUNTIME/broker, where brokers are units */
         int owners;         /* STATEDIR/.projects, where projects are names */
         ProjectTally tally; /* of it */
@@ -33,7 +33,8 @@ struct Manager {
         LaunchClient *launchers[LAUNCHERS_MAX];
         size_t n_launchers;
         Identity account;   /* whose rights sessions have when nothing else decides */
-        char **probed_gaps;
+        char **probed_gaps;  /* as the launcher found them */
+        char **network_gaps; /* and of a network without a broker, as far as the configuration wants one */
         bool scopes;        /* the launcher can make them */
         char **controllers; /* and limit these in them */
         char *probe_problem;
@@ -48,7 +49,7 @@ struct Manager {
 
 /* The launcher of that account, started if need be. */
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f);
-/* RUNTIME/shim or, for an account that errandd takes on, RUNTIME/shim/UID: the fd is the caller's, *ret_path to free. */
+/* Where shims listen or, for an account that errandd takes on, UID in there: the fd is the caller's, *ret_path to free. */
 int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, char **ret_path);
 
 int manager_add(Manager *m, Session *s);

@@ -15,3 +15,6 @@ typedef struct ServiceOptions {
 /* Until SIGTERM or SIGINT, or until its bus is gone. SIGHUP reads the configuration again. Tells the service manager when it is ready. Returns an exit
  * code (daemon.h). */
 int service_run(const ServiceOptions *options);
+
+/* Reads the configuration as that errandd would, and logs what is wrong with it: EXIT_STOPPED when it would be taken, else the code that errandd would end with. */
+int service_check(const ServiceOptions *options);

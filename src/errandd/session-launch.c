@@ -133,6 +133,8 @@ static void on_started(Run *run, const SessionEvent *e) {
         run->deadline = sd_event_source_disable_unref(run->deadline);
         s->record->started = e->time ?: now_realtime();
         (void) session_set_state(s, SESSION_RUNNING);
+        if (idle_watch_new(run, &run->idle) < 0)
+                log_warning("session %s: it is not stopped when nothing happens in it", s->record->id);
 }
 
 static void on_exited(Run *run, const SessionEvent *e) {
@@ -165,7 +167,7 @@ void run_take_lines(Run *run) {
                 session_notice(s, "tampering", "the events of the session %s; nothing more is taken from them",
                                r == -ESTALE ? "were made shorter" : "cannot be read");
         } else if (damaged > 0)
-                log_warning("session %s: %u lines of its events were not understood", s->record->id, damaged);
+                log_session_warning(s->record->id, "%u lines of its events were not understood", damaged);
 }
 
 void run_read_events(Run *run) {
@@ -231,7 +233,7 @@ static void watch_shim(Run *run, uint64_t pid) {
         }
         r = run_reach_shim(run);
         if (r < 0)
-                log_warning_errno(r, "session %s: its shim cannot be reached: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be reached: %m");
 }
 
 /* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */
@@ -296,6 +298,8 @@ static int accept_gaps(const Run *run, char ***ret) {
         if (m->config->sandbox.require_full_enforcement)
                 return 0;
         int r = strv_extend_list(ret, m->probed_gaps);
+        if (r >= 0)
+                r = strv_extend_list(ret, m->network_gaps);
         for (size_t i = 0; i < ELEMENTSOF(private) && hides_address(run) && r >= 0; i++)
                 if (!strv_contains(*ret, private[i]))
                         r = strv_extend(ret, private[i]);

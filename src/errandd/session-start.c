@@ -164,6 +164,7 @@ static void reset_record(SessionRecord *record) {
         record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
         record->project_bytes = 0;
+        record->own_stdio = false;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -190,6 +191,8 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 r = mint(s->run, f);
         if (r >= 0) {
                 reset_record(s->record);
+                for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                        s->record->own_stdio |= s->stdio[i] >= 0;
                 r = name_units(s->run);
                 if (r >= 0)
                         r = session_set_state(s, SESSION_STARTING);
