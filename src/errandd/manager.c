@@ -412,7 +412,7 @@ static int open_places(Manager *m, Fault *f) {
         int r = open_runtime(m, m->mode->shims, &m->sockets, f);
         if (r >= 0 && m->mode->units)
                 r = open_runtime(m, "broker", &m->broker_sockets, f);
-        if (r >= 0 && m->mode->config == CONFIG_USER)
+        if (r >= 0 && m->mode->session_sockets)
                 r = open_runtime(m, "session", &sessions, f);
         return r >= 0 && m->mode->project_names ? open_projects(m, f) : r;
 }

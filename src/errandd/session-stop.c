@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
@@ -223,16 +222,11 @@ void run_scope_ended(Run *run) {
 
 void run_stop_for(Run *run, const char *why, const char *format, ...) {
         Session *s = run->session;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_own(format);
         Fault f = {};
-        va_list ap;
 
         if (run->phase != RUN_GOES || run->exited)
                 return;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (session_state(s) == SESSION_STARTING) {
                 run_fail(run, ERROR_LIMIT, "%s", text ?: "out of memory");
                 return;
@@ -343,13 +337,8 @@ void run_end(Run *run) {
 }
 
 void run_fail(Run *run, ErrorCode code, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (!run->exited)
                 (void) fault_set(&run->fault, code, "session %s: %s", run->session->record->id, text ?: "out of memory");
         log_session_error(run->session->record->id, "%s", text ?: "out of memory");
