@@ -59,7 +59,7 @@ int session_adopt(Session *s) {
         else if (state == SESSION_STOPPING && run->shim_state == SHIM_RUNS)
                 run_stop(run);
         else if (state == SESSION_RUNNING && run->shim_state == SHIM_RUNS && disk_watch_new(run, &run->disk) < 0)
-                log_warning("session %s: its disk use is not measured any more", s->record->id);
+                log_session_warning(s->record->id, "its disk use is not measured any more");
         if (s->run && run->phase != RUN_ENDS)
                 run_read_events(run);
         return 0;
