@@ -150,6 +150,19 @@ static void by_units_end(BrokerProcess *p) {
                 begin_later(u);
 }
 
+void broker_units_stop(Units *u, const char *session) {
+        for (size_t i = 0; i < N_UNITS; i++) {
+                char name[64];
+                UnitJob *job = NULL;
+
+                (void) snprintf(name, sizeof(name), "%s@%s%s", units[i].prefix, session, units[i].suffix);
+                int r = units_stop(u, name, NULL, NULL, &job);
+                if (r < 0)
+                        log_error_errno(r, "%s cannot be stopped: %m", name);
+                unit_job_forget(job);
+        }
+}
+
 static const BrokerProcessClass by_units_class = {.connect = by_units_connect, .end = by_units_end, .kill = by_units_end, .free = by_units_free};
 
 int broker_units_new(sd_event *event, const BrokerUnit *unit, const BrokerProcessHandler *handler, BrokerProcess **ret, Fault *f) {

@@ -295,6 +295,8 @@ int config_read_fd(const char *name, int fd, ConfigMode mode, Config **ret, char
                 config_problem(&r, "%s%s", q == -EFBIG || q == -EINVAL ? "" : "cannot be read: ", reason);
                 return finish(&r, NULL, ret_problems);
         }
+        if (st.st_mode & 0002)
+                config_problem(&r, "can be changed by every account, which would decide what sessions may do: chmod o-w it");
         q = parse(&r, text, size, st.st_mode & 0004, ret, ret_problems);
         secret_wipe(text, size);
         free(text);

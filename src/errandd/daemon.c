@@ -71,6 +71,8 @@ int daemon_open(Daemon *d, Fault *f) {
         if (r >= 0)
                 r = config_load(d->paths, &d->config, f);
         if (r >= 0)
+                r = paths_name_state(d->paths, d->config->state_dir, f);
+        if (r >= 0)
                 r = paths_open(d->paths, f);
         if (r >= 0)
                 r = sd_event_new(&d->event);

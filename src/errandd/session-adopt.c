@@ -35,6 +35,14 @@ static void settle_start(Run *run) {
         run_fail(run, ERROR_SETUP, "errandd ended while the session was started");
 }
 
+static void watch(Run *run) {
+        int r = disk_watch_new(run, &run->disk);
+        if (r >= 0)
+                r = idle_watch_new(run, &run->idle);
+        if (r < 0)
+                log_warning_errno(r, "session %s: its disk use, or whether anything happens in it, is not watched any more: %m", run->session->record->id);
+}
+
 int session_adopt(Session *s) {
         SessionState state = session_state(s);
         Fault f = {};
@@ -58,8 +66,8 @@ int session_adopt(Session *s) {
                 settle_start(run);
         else if (state == SESSION_STOPPING && run->shim_state == SHIM_RUNS)
                 run_stop(run);
-        else if (state == SESSION_RUNNING && run->shim_state == SHIM_RUNS && disk_watch_new(run, &run->disk) < 0)
-                log_session_warning(s->record->id, "its disk use is not measured any more");
+        else if (state == SESSION_RUNNING && run->shim_state == SHIM_RUNS)
+                watch(run);
         if (s->run && run->phase != RUN_ENDS)
                 run_read_events(run);
         return 0;

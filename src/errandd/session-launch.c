@@ -133,6 +133,8 @@ static void on_started(Run *run, const SessionEvent *e) {
         run->deadline = sd_event_source_disable_unref(run->deadline);
         s->record->started = e->time ?: now_realtime();
         (void) session_set_state(s, SESSION_RUNNING);
+        if (idle_watch_new(run, &run->idle) < 0)
+                log_warning("session %s: it is not stopped when nothing happens in it", s->record->id);
 }
 
 static void on_exited(Run *run, const SessionEvent *e) {
@@ -296,6 +298,8 @@ static int accept_gaps(const Run *run, char ***ret) {
         if (m->config->sandbox.require_full_enforcement)
                 return 0;
         int r = strv_extend_list(ret, m->probed_gaps);
+        if (r >= 0)
+                r = strv_extend_list(ret, m->network_gaps);
         for (size_t i = 0; i < ELEMENTSOF(private) && hides_address(run) && r >= 0; i++)
                 if (!strv_contains(*ret, private[i]))
                         r = strv_extend(ret, private[i]);

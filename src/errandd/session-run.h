@@ -11,6 +11,7 @@
 #include "errandd/broker-client.h"
 #include "errandd/disk-watch.h"
 #include "errandd/events.h"
+#include "errandd/idle-watch.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager-private.h"
 #include "errandd/session.h"
@@ -79,6 +80,7 @@ typedef struct Run {
         const char *why;          /* an exit reason of errandd's own: "disk", "idle"; NULL: nobody but the caller stopped it */
         char *why_text;           /* and the sentence for the transcript */
         DiskWatch *disk;
+        IdleWatch *idle;          /* NULL: it may be idle */
 
         Fault fault;              /* why nothing ran */
         sd_event_source *deadline;

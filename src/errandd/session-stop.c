@@ -112,6 +112,7 @@ static void run_free(Manager *m, Run *run) {
         free(run->exit_text);
         free(run->why_text);
         disk_watch_free(run->disk);
+        idle_watch_free(run->idle);
         fault_done(&run->fault);
         free(run);
 }
