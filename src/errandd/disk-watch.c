@@ -37,7 +37,7 @@ static void again(DiskWatch *w, usec_t usec) {
 
 static void fail_once(DiskWatch *w, const char *problem) {
         if (!w->failed)
-                log_warning("session %s: its disk use cannot be measured, and is tried again: %s", w->run->session->record->id, problem);
+                log_session_warning(w->run->session->record->id, "its disk use cannot be measured, and is tried again: %s", problem);
         w->failed = true;
         again(w, w->longest);
 }

@@ -48,6 +48,8 @@ static char *exit_text(Run *run) {
         char before[SESSION_ID_MAX + 16];
         const char *text = run->fault.text;
 
+        if (run->exited && run->why && run->why_text)
+                return strdup(run->why_text);
         if (run->exit_text || run->started || !text)
                 return TAKE_PTR(run->exit_text);
         (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
