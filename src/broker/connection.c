@@ -143,17 +143,11 @@ static void watch(Connection *c, uint32_t events) {
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
-/* The sources are there again: an exchange frees them. */
-static int take_socket_back(Connection *c) {
+static int add_sources(Connection *c) {
         sd_event *event = c->broker->event;
-        int r = 0;
 
-        if (!c->timer)
-                r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer,
-                                               c);
-        if (r >= 0 && !c->io)
-                r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
-        return r;
+        int r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 50 * USEC_PER_MSEC, on_timer, c);
+        return r < 0 ? r : sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
 }
 
 void connection_consume_head(Connection *c) {
@@ -182,7 +176,7 @@ static void read_next(Connection *c) {
 
 /* c->out, which is NULL when there was no memory for it. */
 static int write_out(Connection *c, size_t size) {
-        if (!c->out || take_socket_back(c) < 0) {
+        if (!c->out) {
                 connection_free(c);
                 return -ENOMEM;
         }
@@ -225,7 +219,7 @@ int connection_send(Connection *c, const void *data, size_t size, bool keep_aliv
 }
 
 void connection_exchange_done(Connection *c, bool keep_alive) {
-        if (take_socket_back(c) < 0 || !keep_alive || c->broker->closed)
+        if (!keep_alive || c->broker->closed)
                 connection_free(c);
         else
                 read_next(c);
@@ -371,6 +365,10 @@ static void drain(Connection *c) {
 static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents, void *userdata) {
         Connection *c = userdata;
 
+        if (c->exchange) {
+                exchange_on_client(c->exchange, revents);
+                return 0;
+        }
         switch (c->state) {
         case CONNECTION_READING:
                 if (revents & EPOLLOUT)
@@ -400,7 +398,9 @@ static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents,
 static int on_timer(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Connection *c = userdata;
 
-        if (c->protocol == CONNECTION_SOCKS5 && c->state == CONNECTION_READING)
+        if (c->exchange)
+                exchange_on_timer(c->exchange);
+        else if (c->protocol == CONNECTION_SOCKS5 && c->state == CONNECTION_READING)
                 socks_time_out(c);
         else if (c->state == CONNECTION_READING && c->in_size > 0) {
                 c->body_unread = true;
@@ -448,7 +448,7 @@ void connection_new(Broker *b, int fd) {
         b->n_connections++;
         b->n_accepted++;
         tune(fd);
-        int r = take_socket_back(c);
+        int r = add_sources(c);
         if (r < 0) {
                 log_warning_errno(r, "session %s: a connection could not be watched: %m", b->setup->session);
                 connection_free(c);

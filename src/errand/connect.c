@@ -293,8 +293,8 @@ static int refuse_bus(ConnectMode mode, int r, const char *problem) {
                 log_error_errno(r, "you may not use %s: %m; nothing was started or changed (--embedded uses an errandd of your own)", name);
                 return EXIT_NOT_PERMITTED;
         case -EREMOTEIO:
-                log_lines("errandd was to be started and did not come up", problem);
-                log_error("its log says why: journalctl %s-u errandd%s; %s an errandd of your own", mode == CONNECT_USER ? "--user " : "",
+                log_lines("errandd did not start", problem);
+                log_error("its log says more: journalctl %s-xu errandd%s; %s an errandd of your own", mode == CONNECT_USER ? "--user " : "",
                           mode == CONNECT_SYSTEM && geteuid() != 0 ? ", which an administrator may read" : "",
                           mode == CONNECT_USER ? "--embedded uses" : "--user and --embedded use");
                 return EXIT_NO_DAEMON;

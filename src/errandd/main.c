@@ -59,7 +59,7 @@ static int run(const Arguments *a) {
                 return usage_error("only with --embedded: --account ", a->account);
         if (a->state_dir)
                 return usage_error("only with --embedded: --state-dir ", a->state_dir);
-        const ServiceOptions options = {.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config};
+        const ServiceOptions options = {.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config, .polkit = a->system};
         return a->check ? service_check(&options) : service_run(&options);
 }
 
@@ -75,6 +75,7 @@ int main(int argc, char *argv[]) {
         int c;
 
         log_setup("errandd", LOG_LEVEL_INFO);
+        log_use_fields();
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (c) {
                 case 'y':

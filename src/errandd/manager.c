@@ -248,7 +248,7 @@ int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, ch
         _cleanup_close_ int fd = own ? fcntl(m->sockets, F_DUPFD_CLOEXEC, 3) : paths_make_dir(m->sockets, name, 0700, identity->uid, identity->gid);
         if (fd < 0)
                 return own ? -errno : fd;
-        if (asprintf(ret_path, "%s/shim%s%s", m->paths->runtime, own ? "" : "/", own ? "" : name) < 0) {
+        if (asprintf(ret_path, "%s/%s%s%s", m->paths->runtime, m->mode->shims, own ? "" : "/", own ? "" : name) < 0) {
                 *ret_path = NULL;
                 return -ENOMEM;
         }
@@ -409,7 +409,7 @@ static int open_places(Manager *m, Fault *f) {
         m->records = record_root_open(m->paths->state_fd);
         if (m->records < 0)
                 return fault_set(f, ERROR_STORAGE, "the records in %s cannot be opened: %s", m->paths->state, strerror(-m->records));
-        int r = open_runtime(m, "shim", &m->sockets, f);
+        int r = open_runtime(m, m->mode->shims, &m->sockets, f);
         if (r >= 0 && m->mode->units)
                 r = open_runtime(m, "broker", &m->broker_sockets, f);
         if (r >= 0 && m->mode->config == CONFIG_USER)
@@ -525,6 +525,7 @@ Manager *manager_free(Manager *m) {
         safe_close(m->sockets);
         safe_close(m->broker_sockets);
         safe_close(m->owners);
+        project_tally_done(&m->tally);
         safe_close(m->records);
         safe_close(m->lock);
         sd_event_unref(m->event);

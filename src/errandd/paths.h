@@ -9,8 +9,8 @@
  *   embedded  $XDG_STATE_HOME/errand-embedded                            $XDG_RUNTIME_DIR/errand, else errand-UID below $TMPDIR or /tmp
  *   the same, as root: /var/lib/errand-embedded                          /run/errand-embedded
  *
- * In the state: ID/, .records/, .projects/, receipts.db. In the runtime directory: shim/, and bus with errandd.log when it is embedded, else launch,
- * broker/ and, in user mode, session/. A state directory that was named (--state-dir, $ERRAND_EMBEDDED_STATE) has its runtime directory within it,
+ * In the state: ID/, .records/, .damaged/, .projects/, receipts.db. In the runtime directory: embedded-shim/ and bus with errandd.log when it is embedded,
+ * else shim/, launch, broker/ and, in user mode, session/. A state directory that was named (--state-dir, $ERRAND_EMBEDDED_STATE) has its runtime directory within it,
  * as .run. */
 
 #include "errandd/manager.h"

@@ -8,6 +8,7 @@
 #include "errandd/authorizer-polkit.h"
 #include "errandd/config-load.h"
 #include "errandd/daemon.h"
+#include "errandd/orphans.h"
 #include "errandd/service.h"
 #include "errandd/session.h"
 #include "errandd/state-unit.h"
@@ -99,7 +100,7 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
                 r = daemon_manage(d, s->units, f);
         if (r < 0)
                 return r;
-        if (o->mode == CONFIG_SYSTEM)
+        if (o->polkit)
                 r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operators, &s->authorizer);
         if (r >= 0)
                 r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .mode = o->mode, .lost = on_lost, .userdata = s}, &d->bus);
@@ -108,7 +109,10 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the bus cannot be served: %s", strerror(-r));
         daemon_log_report(d);
-        return bus_request_name(s->connection, f);
+        r = bus_request_name(s->connection, f);
+        if (r >= 0)
+                orphans_sweep(d->manager);
+        return r;
 }
 
 static int serve(Service *s, Fault *f) {

@@ -9,6 +9,7 @@
 typedef struct ServiceOptions {
         ConfigMode mode;    /* CONFIG_SYSTEM or CONFIG_USER */
         const char *config; /* NULL: the usual */
+        bool polkit;        /* it is asked who may; else the account of errandd and root may */
 } ServiceOptions;
 
 /* Until SIGTERM or SIGINT, or until its bus is gone. SIGHUP reads the configuration again. Tells the service manager when it is ready. Returns an exit

@@ -167,7 +167,7 @@ void run_take_lines(Run *run) {
                 session_notice(s, "tampering", "the events of the session %s; nothing more is taken from them",
                                r == -ESTALE ? "were made shorter" : "cannot be read");
         } else if (damaged > 0)
-                log_warning("session %s: %u lines of its events were not understood", s->record->id, damaged);
+                log_session_warning(s->record->id, "%u lines of its events were not understood", damaged);
 }
 
 void run_read_events(Run *run) {
@@ -233,7 +233,7 @@ static void watch_shim(Run *run, uint64_t pid) {
         }
         r = run_reach_shim(run);
         if (r < 0)
-                log_warning_errno(r, "session %s: its shim cannot be reached: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be reached: %m");
 }
 
 /* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */

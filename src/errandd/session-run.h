@@ -112,6 +112,7 @@ int session_save(Session *s);
 int session_set_state(Session *s, SessionState state);
 void session_touch(Session *s); /* the observer is told at the end of the loop's turn */
 void session_notice(Session *s, const char *kind, const char *format, ...) _printf_(3, 4);
+void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) _printf_(4, 5);
 /* Reads the spool on. */
 int session_ingest(Session *s, bool final);
 

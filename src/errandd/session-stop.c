@@ -171,7 +171,7 @@ static void run_finish(Run *run) {
         SessionState state = final_state(run);
         fold_exit(run, lost);
         if (!run->started && run->exited && s->record->exit_text)
-                log_error("session %s: nothing was run: %s", s->record->id, s->record->exit_text);
+                log_session_error(s->record->id, "nothing was run: %s", s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
         if (m->observer.session_exited)
@@ -282,14 +282,14 @@ static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t u
         Run *run = userdata;
 
         if (run->shim_pidfd < 0) {
-                log_warning("session %s: errand-launch does not answer and is not waited for", run->session->record->id);
+                log_session_warning(run->session->record->id, "errand-launch does not answer and is not waited for");
                 give_launch_up(run);
                 return 0;
         }
-        log_warning("session %s: its shim does not end and is killed", run->session->record->id);
+        log_session_warning(run->session->record->id, "its shim does not end and is killed");
         int r = signal_shim(run, SIGKILL);
         if (r < 0)
-                log_warning_errno(r, "session %s: its shim cannot be killed: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be killed: %m");
         return 0;
 }
 
@@ -297,7 +297,7 @@ static void arm_overdue(Run *run, usec_t usec) {
         run->deadline = sd_event_source_disable_unref(run->deadline);
         int r = sd_event_add_time_relative(run->session->manager->event, &run->deadline, CLOCK_MONOTONIC, usec, 0, on_shim_overdue, run);
         if (r < 0)
-                log_warning_errno(r, "session %s: no timer, so its shim is waited for without an end: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "no timer, so its shim is waited for without an end: %m");
 }
 
 static void ask_shim_to_stop(Run *run, usec_t grace) {
@@ -307,7 +307,7 @@ static void ask_shim_to_stop(Run *run, usec_t grace) {
         if (r < 0 && run->shim_state == SHIM_RUNS && run->shim_pidfd >= 0)
                 r = signal_shim(run, SIGTERM);
         if (r < 0 && run->shim_state == SHIM_RUNS)
-                log_warning_errno(r, "session %s: its shim cannot be asked to stop: %m", s->record->id);
+                log_session_warning_errno(r, s->record->id, "its shim cannot be asked to stop: %m");
         arm_overdue(run, grace + SHIM_PATIENCE_USEC);
 }
 
@@ -352,7 +352,7 @@ void run_fail(Run *run, ErrorCode code, const char *format, ...) {
         va_end(ap);
         if (!run->exited)
                 (void) fault_set(&run->fault, code, "session %s: %s", run->session->record->id, text ?: "out of memory");
-        log_error("session %s: %s", run->session->record->id, text ?: "out of memory");
+        log_session_error(run->session->record->id, "%s", text ?: "out of memory");
         run_end(run);
 }
 

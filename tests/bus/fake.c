@@ -255,6 +255,10 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
         return begin(s, done, userdata, f);
 }
 
+int session_check_share(const Session *s, const Caller *caller, Fault *f) {
+        return s->manager->full && !caller->operator ? fault_set(f, ERROR_LIMIT, "half of them are yours") : 0;
+}
+
 int session_stop(Session *s, Done done, void *userdata, Fault *f) {
         return begin(s, done, userdata, f);
 }

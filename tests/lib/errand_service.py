@@ -212,6 +212,8 @@ class ServiceManager(threading.Thread):
 
 
 class Service:
+    program = ("errandd", "--user")
+
     def __init__(self, t, config=None):
         self.t = t
         self.root = t.enter(errand_launch.directory_outside_of_tmp())
@@ -285,7 +287,7 @@ class Service:
 
     def start(self, *arguments, environment=None):
         """errandd, which may not get ready."""
-        command, opened = activate(program="errandd", arguments=("--user", *arguments))
+        command, opened = activate(program=self.program[0], arguments=(*self.program[1:], *arguments))
         with open(self.log_path, "ab") as log:
             self.errandd = subprocess.Popen(command, pass_fds=[opened], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={
                 **self._environment(), "DBUS_SESSION_BUS_ADDRESS": f"unix:path={self.address}", "NOTIFY_SOCKET": self.notify_path, **(environment or {})})

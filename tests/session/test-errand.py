@@ -5,13 +5,14 @@
 import http.server
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 
 from errand_command import Errand
-from errand_test import case, program, run
+from errand_test import case, program, run, source
 
 DETACHED, LOST, NOT_SET_UP = 122, 123, 125
 
@@ -468,6 +469,35 @@ def _(t):
     errand.await_state("s2", "stopped")
     t.equal(errand.run("session", "logs", "s2"), (0, "", ""), "one that ran and wrote nothing")
     t.lacks(errand.good("session", "show", "s2"), "reason", "what is shown")
+
+
+@case("T: shells complete sessions and the hosts that were granted, live, and start no errandd for it")
+def _(t):
+    errand = Errand(t)
+    errand.environment["PATH"] = f"{os.path.dirname(program('errand'))}:{errand.environment['PATH']}"
+
+    def bash(*words):
+        script = ('compopt() { :; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _errand; printf "%s\\n" "${COMPREPLY[@]}"')
+        return ["bash", "-c", script, "bash", source("shell-completions", "bash", "errand"), *words]
+
+    def fish(*words):
+        return ["fish", "--no-config", "-c", f"source {source('shell-completions', 'fish', 'errand.fish')}; complete -C '{' '.join(words)}'"]
+
+    def complete(shell, *words):
+        done = subprocess.run(shell(*words), env=errand.environment, stdout=subprocess.PIPE, text=True, check=True, cwd=errand.project)
+        return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
+    shells = [bash, *([fish] if shutil.which("fish") else [])]
+    for shell in shells:
+        t.equal(complete(shell, "errand", "session", "stop", ""), [], "without an errandd")
+    t.equal(errand.daemon_pid(), 0, "errandd")
+    errand.good("session", "create", "--embedded", "--id", "s1", "--", "sleep", "100")
+    errand.good("session", "start", "s1")
+    errand.good("grant", "s1", "api.example.com", "always")
+    errand.good("session", "create", "--id", "s2", "true")
+    for shell in shells:
+        t.equal(sorted(complete(shell, "errand", "session", "stop", "")), ["s1", "s2"], "sessions")
+        t.equal(complete(shell, "errand", "revoke", "s1", ""), ["api.example.com"], "hosts")
+        t.equal(complete(shell, "errand", "revoke", "s2", ""), [], "hosts")
 
 
 @case("T: a terminal of a desktop's service is no journal; a journal gets the priority in the place of the name")
