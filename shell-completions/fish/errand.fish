@@ -70,7 +70,7 @@ complete -c errand -n '__errand_verb session' -a show -d 'show everything about 
 complete -c errand -n '__errand_verb threads' -a list -d 'list the records of all sessions, ended ones too'
 complete -c errand -n '__errand_verb threads' -a show -d 'show a record, its grants and its newest provider calls'
 complete -c errand -n '__errand_verb threads' -a rm -d 'remove the record, state and receipts of sessions that ended'
-complete -c errand -n '__errand_verb config' -a check -d 'print every problem of a configuration'
+complete -c errand -n '__errand_verb config' -a check -d 'print every problem of a configuration, and what it names that is not there'
 
 complete -c errand -n '__errand_verb run' -a '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c errand -n '__errand_verb session create' -a '(__fish_complete_subcommand --fcs-skip=3)'
@@ -312,3 +312,6 @@ complete -c errand -n '__errand_verb reload' -l account -xa '(__fish_complete_us
 complete -c errand -n '__errand_verb config check' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb config check' -l json -d 'print JSON, for programs'
 complete -c errand -n '__errand_verb config check' -l no-pager -d 'do not pipe long output into a pager'
+complete -c errand -n '__errand_verb config check' -l system -d 'use the system\'s errandd'
+complete -c errand -n '__errand_verb config check' -l user -d 'use the errandd on the bus of one\'s own session'
+complete -c errand -n '__errand_verb config check' -l embedded -d 'use an errandd of one\'s own, and start it if need be'
