@@ -101,6 +101,7 @@ complete -c errand -n '__errand_verb run' -s e -l env -x -d 'set a variable insi
 complete -c errand -n '__errand_verb run' -l id -x -d 'the session\'s id: 1 to 28 of a-z and 0-9 (default: a new one)'
 complete -c errand -n '__errand_verb run' -s t -l terminal -d 'give it a terminal of its own, even from a pipe'
 complete -c errand -n '__errand_verb run' -s T -l no-terminal -d 'give it this program\'s input and output as they are'
+complete -c errand -n '__errand_verb run' -s F -l file -rF -d 'start the session that ID.json describes, again if there was one'
 complete -c errand -n '__errand_verb run' -l rm -d 'remove its record, state and receipts when it has ended'
 complete -c errand -n '__errand_verb run' -s q -l quiet -d 'print no notices about refused hosts and the like'
 complete -c errand -n '__errand_verb run' -l system -d 'use the system\'s errandd'
