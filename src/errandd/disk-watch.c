@@ -153,7 +153,7 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 int disk_watch_new(Run *run, DiskWatch **ret) {
-        const ConfigSandbox *c = &run->session->manager->config->sandbox;
+        const ConfigSandbox *c = &run->config->sandbox;
         DiskWatch *w = calloc(1, sizeof(DiskWatch));
 
         if (!w)
