@@ -111,8 +111,9 @@ static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
 }
 
 /* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
-static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
-        const Config *c = s->manager->config;
+static int read_budgets(const Run *run, SessionBudgets *ret, Fault *f) {
+        const Config *c = run->config;
+        Session *s = run->session;
 
         ret->limits = c->budgets;
         if (!config_has_budgets(&c->budgets, c->agent.providers, c->agent.n_providers))
@@ -126,10 +127,10 @@ static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
 
 static int set_up(Run *run, Fault *f) {
         Session *s = run->session;
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+        const ConfigSandbox *c = &run->config->sandbox;
         _cleanup_budgets_ SessionBudgets budgets = {};
 
-        int r = read_budgets(s, &budgets, f);
+        int r = read_budgets(run, &budgets, f);
         if (r < 0)
                 return r;
 

@@ -122,6 +122,7 @@ static const char *notice_event(const char *kind) {
         } events[] = {
                 {"egress", EVENT_HOST_REFUSED},   {"denied-summary", EVENT_HOST_REFUSED}, {"broker", EVENT_BROKER_LOST}, {"tampering", EVENT_TAMPERING},
                 {"scope", EVENT_SCOPE_STOPPED},   {"receipts", EVENT_RECEIPTS_MISSING},   {"disk", EVENT_DISK_BUDGET},
+                {"idle", EVENT_SESSION_IDLE},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(events); i++)
