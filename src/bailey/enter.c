@@ -10,14 +10,15 @@
  *
  * clone3() puts the child into the control group that holds its limits, if any (group.c): no instruction of it runs outside.
  *
- * 1. One clone3() makes the child in all its namespaces at once (namespaces.c). There is no moment in which it is in some of
- *    them, and no helper process between it and the supervisor, whose death kills it (PDEATHSIG, and a look at the control
- *    socket afterwards in case it died before).
+ * 1. One clone3() makes the child in all its namespaces but the network's (namespaces.c), with no helper process between it and the
+ *    supervisor, whose death kills it (PDEATHSIG, and a look at the control socket afterwards in case it died before). The
+ *    network's takes the kernel as long as all of step 4: the supervisor has it made in the child's user namespace meanwhile
+ *    (network-namespace.c), and the child enters it before it mounts a sysfs. Nothing that is not bailey has run by then.
  * 2. Signals get their defaults, the caller's arguments and environment are wiped from memory, inherited descriptors are
  *    closed: nothing of the caller is left to leak by the time anything else runs.
- * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then loopback and the host
- *    name. The limits on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written
- *    after it, since every detached mount counts as a mount namespace.
+ * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then the host name. The limits
+ *    on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written after it, since
+ *    every detached mount counts as a mount namespace.
  *    Where the run has a way out (pasta.h), the rules of the packet filter are installed first, by this process, and only then
  *    does the supervisor have pasta connect the namespace: there is no moment at which it is connected and open.
  * 4. The new root is built (mounts.c): propagation is cut first, so that nothing mounted from here on is seen outside; the
@@ -36,7 +37,7 @@
  *    payload, in which every descriptor above 2 is closed. Init holds nothing that the payload may not have either.
  *
  * Whatever fails in 1 to 7 ends the run with one line that names the step. Nothing is retried with less, with one exception:
- * where clone3() itself says that there are no namespaces here, a run that is neither strict nor brokered goes on with
+ * where the kernel says, in 1, that there are no namespaces here, a run that is neither strict nor brokered goes on with
  * Landlock on the host's paths and a filter that refuses internet sockets. Without Landlock, or without seccomp, not even then.
  *
  * With no_isolate that is asked for, but for the network namespace, which a run has nonetheless where its mode has one, in a user
@@ -54,6 +55,7 @@
 #include "bailey/init.h"
 #include "bailey/landlock.h"
 #include "bailey/namespaces.h"
+#include "bailey/network-namespace.h"
 #include "bailey/pasta.h"
 #include "bailey/report.h"
 #include "bailey/seccomp.h"
@@ -125,7 +127,7 @@ static GapSet gaps_of(const Plan *plan, const RunOptions *options, int abi, bool
                (options->no_isolate ? enter_isolation_gaps(plan) : 0);
 }
 
-/* clone3() said `error`. Decides whether the run may go on without namespaces. */
+/* The kernel refused a namespace with `error`. Decides whether the run may go on without. */
 static int fall_back(const InitContext *c, int error, RunResult *result, Failure *f) {
         GapSet gaps = 1U << GAP_NAMESPACES | root_gaps(c->plan);
         NetworkMode mode = c->plan->network->mode;
@@ -191,49 +193,20 @@ static int settle_limits(const InitContext *c, const char *lack, RunResult *resu
         return r;
 }
 
-/* In no namespace that the caller is not in: observed and not confined, or held by Landlock and the filter alone. */
-static pid_t start_plain(InitContext *c) {
-        c->isolated = c->own_network = c->send_namespaces = false;
-        return fork();
-}
-
-/* In new namespaces, as far as the run has any. A negative errno, which may be a reason to go on without them. */
-static pid_t start_new(InitContext *c, int *ret_pidfd) {
-        c->own_network = c->plan->network->mode != NETWORK_LANDLOCK;
-        if (c->options->no_isolate)
-                return namespaces_clone_network(c->group, ret_pidfd);
-        c->isolated = true;
-        return namespaces_clone(c->own_network, c->group, ret_pidfd);
-}
-
-static int check_without_isolation(const InitContext *c, Failure *f) {
-        if (!c->options->no_isolate || c->landlock_abi > 0)
-                return 0;
-        return failure_set(f, STAGE_LANDLOCK, EOPNOTSUPP, "with --no-isolate nothing else would protect files");
-}
-
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
-        bool plain = c->unconfined || (c->options->no_isolate && c->plan->network->mode == NETWORK_LANDLOCK);
+        bool namespaces = c->isolated || c->own_network;
         int pair[2];
 
-        int r = check_without_isolation(c, f);
-        if (r < 0)
-                return r;
-        r = control_new(pair);
+        int r = control_new(pair);
         if (r < 0)
                 return failure_set(f, STAGE_PROCESS, r, "socketpair");
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
 
         c->control = theirs;
-        pid_t pid = plain ? start_plain(c) : start_new(c, &s->pidfd);
-        if (pid < 0 && !plain) {
-                r = fall_back(c, pid, s->result, f);
-                if (r < 0)
-                        return r;
-                pid = start_plain(c);
-        }
+        pid_t pid = c->isolated    ? namespaces_clone(false, c->group, &s->pidfd) :
+                    c->own_network ? namespaces_clone_user(false, c->group, &s->pidfd) : fork();
         if (pid < 0)
-                return failure_set(f, STAGE_PROCESS, errno, "fork");
+                return namespaces ? failure_set(f, STAGE_NAMESPACES, pid, "%s", "") : failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid == 0)
                 init_run(c);
 
@@ -241,13 +214,35 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         s->result->own_network = c->own_network;
         s->child = pid;
         s->control = TAKE_FD(ours);
-        if (!network_has_pasta(c->plan->network))
-                return 0;
         safe_close(TAKE_FD(theirs)); /* so that its end is noticed */
-        r = connect_network(c, s, f);
+        if (c->own_network)
+                r = network_namespace_give(s->pidfd, s->control, f);
+        if (r >= 0 && network_has_pasta(c->plan->network))
+                r = connect_network(c, s, f);
         if (r < 0)
                 supervisor_abandon(s);
         return r;
+}
+
+static int run_child(InitContext *c, Supervisor *s, bool namespaces, Failure *f) {
+        c->isolated = namespaces && !s->options->no_isolate;
+        c->own_network = namespaces && c->plan->network->mode != NETWORK_LANDLOCK;
+        c->send_namespaces = (c->isolated || c->own_network) && s->options->report >= 0 && report_takes_fds(s->options->report);
+        int r = start_child(c, s, f);
+        return r < 0 ? r : supervise(s, f);
+}
+
+/* With namespaces, or, where the kernel has none to give, the way it goes without. */
+static int run_children(InitContext *c, Supervisor *s, Failure *f) {
+        if (s->options->no_isolate && c->landlock_abi <= 0)
+                return failure_set(f, STAGE_LANDLOCK, EOPNOTSUPP, "with --no-isolate nothing else would protect files");
+        int r = run_child(c, s, !c->unconfined, f);
+        if (r >= 0 || !(c->isolated || c->own_network) || f->stage != STAGE_NAMESPACES)
+                return r;
+        s->control = safe_close(s->control);
+        s->pidfd = safe_close(s->pidfd);
+        r = fall_back(c, -f->error, s->result, f);
+        return r < 0 ? r : run_child(c, s, false, f);
 }
 
 static int run(const Plan *plan, const RunOptions *options, RunResult *result, Failure *f) {
@@ -260,7 +255,6 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 .gid = getegid(),
                 .landlock_abi = landlock_abi(),
                 .seccomp = seccomp_available(),
-                .send_namespaces = options->report >= 0 && report_takes_fds(options->report),
                 .unconfined = options->observer && options->observer->unconfined,
                 .refused_gaps = options->strict ? ~options->accepted_gaps : 0,
         };
@@ -291,9 +285,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 return failure_set(f, STAGE_PROCESS, r, "taking signals");
         c.started = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         s.started = c.started;
-        r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : start_child(&c, &s, f);
-        if (r >= 0)
-                r = supervise(&s, f);
+        r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : run_children(&c, &s, f);
         result->oom_kills = group_oom_kills(&group);
         if (c.started != MAP_FAILED)
                 (void) munmap(c.started, sizeof(bool));

@@ -19,6 +19,7 @@
 #include "bailey/mounts.h"
 #include "bailey/namespaces.h"
 #include "bailey/netfilter.h"
+#include "bailey/network-namespace.h"
 #include "bailey/seccomp.h"
 #include "basic/fd.h"
 #include "basic/io.h"
@@ -34,6 +35,7 @@ typedef struct Init {
         GapSet gaps;
         int terminal;          /* the payload's, -EBADF for the caller's stdio */
         int children;          /* without a PID namespace: an open list of this process's children */
+        NetworkNamespace network;
         int namespaces[CONTROL_FDS_MAX];
         pid_t payload;
 } Init;
@@ -113,15 +115,13 @@ static int settle_interface(const Init *i) {
         return r;
 }
 
-static int open_namespaces(Init *i) {
-        static const char *const paths[CONTROL_FDS_MAX] = {"/proc/self/ns/user", "/proc/self/ns/net"};
+enum { NAMESPACE_USER, NAMESPACE_NETWORK };
 
-        for (size_t k = 0; k < CONTROL_FDS_MAX; k++) {
-                i->namespaces[k] = open(paths[k], O_RDONLY | O_CLOEXEC);
-                if (i->namespaces[k] < 0)
-                        return failure_set(i->failure, STAGE_REPORT, errno, "%s", paths[k]);
-        }
-        return 0;
+static int open_namespace(Init *i, unsigned which) {
+        static const char *const paths[CONTROL_FDS_MAX] = {[NAMESPACE_USER] = "/proc/self/ns/user", [NAMESPACE_NETWORK] = "/proc/self/ns/net"};
+
+        i->namespaces[which] = open(paths[which], O_RDONLY | O_CLOEXEC);
+        return i->namespaces[which] < 0 ? failure_set(i->failure, STAGE_REPORT, errno, "%s", paths[which]) : 0;
 }
 
 /* The rules first, then the way out: see enter.c. */
@@ -138,7 +138,9 @@ static int join_network(Init *i) {
                 i->gaps |= 1U << GAP_LOOPBACK_RULE;
         r = settle_interface(i);
         if (r >= 0)
-                r = open_namespaces(i);
+                r = open_namespace(i, NAMESPACE_USER);
+        if (r >= 0)
+                r = open_namespace(i, NAMESPACE_NETWORK);
         if (r < 0)
                 return r;
         r = control_send(c->control, &m, i->namespaces, CONTROL_FDS_MAX);
@@ -160,6 +162,11 @@ static const char *devpts_place(const Init *i) {
         return i->context->isolated ? "/dev/pts" : "/dev";
 }
 
+/* From the account's other processes, as soon as the supervisor need not enter its namespaces any more. */
+static int hide(const Init *i) {
+        return prctl(PR_SET_DUMPABLE, 0) < 0 ? failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE") : 0;
+}
+
 static int check_gaps(const Init *i) {
         const InitContext *c = i->context;
 
@@ -169,11 +176,13 @@ static int check_gaps(const Init *i) {
         return 0;
 }
 
-static int connect_namespace(Init *i) {
-        const InitContext *c = i->context;
-        int r = network_has_pasta(c->plan->network) ? join_network(i) : 0;
+/* Enters the network namespace that comes from the supervisor, and has it connected. */
+static int enter_network(Init *i) {
+        int r = network_namespace_enter(&i->network, i->failure);
 
-        return r < 0 || !c->send_namespaces ? r : open_namespaces(i);
+        if (r >= 0)
+                r = hide(i);
+        return r < 0 || !network_has_pasta(i->context->plan->network) ? r : join_network(i);
 }
 
 static int build_isolated(Init *i) {
@@ -181,13 +190,27 @@ static int build_isolated(Init *i) {
         _cleanup_close_ int limits = -EBADF;
         int r;
 
-        r = namespaces_set_up(c->uid, c->gid, c->own_network, &limits, i->failure);
+        r = namespaces_set_up(c->uid, c->gid, &limits, i->failure);
+        if (r < 0)
+                return r;
+        if (c->own_network)
+                i->network.control = c->control;
+        if (network_has_pasta(c->plan->network))
+                r = enter_network(i);
+        if (r >= 0 && c->send_namespaces)
+                r = open_namespace(i, NAMESPACE_USER);
+        if (r >= 0 && c->send_namespaces && !c->own_network)
+                r = open_namespace(i, NAMESPACE_NETWORK);
         if (r >= 0)
-                r = connect_namespace(i);
+                r = mounts_build(c->plan, &i->network, &i->gaps, i->failure);
         if (r >= 0)
-                r = mounts_build(c->plan, &i->gaps, i->failure);
-        if (r >= 0)
-                r = namespaces_forbid_more(limits, i->failure);
+                r = hide(i);
+        if (r < 0)
+                return r;
+        if (c->send_namespaces && c->own_network)
+                i->namespaces[NAMESPACE_NETWORK] = TAKE_FD(i->network.fd);
+        i->network.fd = safe_close(i->network.fd);
+        r = namespaces_forbid_more(limits, i->failure);
         return r < 0 ? r : check_gaps(i);
 }
 
@@ -195,13 +218,20 @@ static int build_isolated(Init *i) {
 static int build_network(Init *i) {
         const InitContext *c = i->context;
         _cleanup_close_ int limits = -EBADF;
-        int r;
 
-        r = namespaces_set_up_network(c->uid, c->gid, &limits, i->failure);
-        if (r >= 0)
-                r = connect_namespace(i);
-        if (r >= 0)
-                r = namespaces_forbid_more(limits, i->failure);
+        int r = namespaces_set_up_user(c->uid, c->gid, &limits, i->failure);
+        if (r < 0)
+                return r;
+        i->network.control = c->control;
+        r = enter_network(i);
+        if (r >= 0 && c->send_namespaces)
+                r = open_namespace(i, NAMESPACE_USER);
+        if (r < 0)
+                return r;
+        if (c->send_namespaces)
+                i->namespaces[NAMESPACE_NETWORK] = TAKE_FD(i->network.fd);
+        i->network.fd = safe_close(i->network.fd);
+        r = namespaces_forbid_more(limits, i->failure);
         return r < 0 ? r : check_gaps(i);
 }
 
@@ -209,10 +239,11 @@ static int build_network(Init *i) {
 static int build_plain(Init *i) {
         char path[64];
 
-        if (prctl(PR_SET_DUMPABLE, 0) < 0)
-                return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE");
+        int r = i->context->own_network ? build_network(i) : hide(i);
+        if (r < 0)
+                return r;
         if (i->context->group >= 0 && !i->context->own_network) {
-                int r = group_join(i->context->group);
+                r = group_join(i->context->group);
                 if (r < 0)
                         return failure_set(i->failure, STAGE_PROCESS, r, "joining its control group");
         }
@@ -222,7 +253,7 @@ static int build_plain(Init *i) {
         i->children = open(path, O_RDONLY | O_CLOEXEC);
         if (i->children < 0)
                 return failure_set(i->failure, STAGE_PROCESS, errno, "%s", path);
-        return i->context->own_network ? build_network(i) : 0;
+        return 0;
 }
 
 /* In a process of its own that has this one's descriptors: waits for the number of the listener and hands it over. */
@@ -432,7 +463,15 @@ static bool kill_children(const Init *i) {
         return any;
 }
 
+/* Whoever lost its parent is a child of this process: to have no child is to be the only one that was started inside. */
+static bool no_survivors(void) {
+        siginfo_t info;
+        return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) < 0 && errno == ECHILD;
+}
+
 static void end_survivors(Init *i, ControlMessage *m) {
+        if (no_survivors())
+                return; /* kill(-1, …) looks at every process of the machine */
         (void) reap(i, WNOHANG, m, NULL);
         if (i->context->isolated) {
                 if (kill(-1, SIGKILL) == 0)
@@ -476,6 +515,7 @@ void init_run(const InitContext *context) {
                 .failure = &m.failure,
                 .terminal = -EBADF,
                 .children = -EBADF,
+                .network = NETWORK_NAMESPACE_NONE,
                 .namespaces = {-EBADF, -EBADF},
         };
         int r;

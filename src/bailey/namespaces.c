@@ -2,11 +2,8 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
-#include <net/if.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,10 +11,10 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 
-static pid_t clone_with(uint64_t flags, int group, int *ret_pidfd) {
+static pid_t clone_with(uint64_t flags, bool network, int group, int *ret_pidfd) {
         int pidfd = -EBADF;
         struct clone_args args = {
-                .flags = flags | CLONE_PIDFD | CLONE_NEWUSER | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+                .flags = CLONE_PIDFD | CLONE_NEWUSER | flags | (network ? (uint64_t) CLONE_NEWNET : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
                 .pidfd = (uint64_t) (uintptr_t) &pidfd,
                 .exit_signal = SIGCHLD,
                 .cgroup = group >= 0 ? (uint64_t) group : 0,
@@ -32,12 +29,11 @@ static pid_t clone_with(uint64_t flags, int group, int *ret_pidfd) {
 }
 
 pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
-        return clone_with(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | (network ? (uint64_t) CLONE_NEWNET : 0),
-                          group, ret_pidfd);
+        return clone_with(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, network, group, ret_pidfd);
 }
 
-pid_t namespaces_clone_network(int group, int *ret_pidfd) {
-        return clone_with(CLONE_NEWNET, group, ret_pidfd);
+pid_t namespaces_clone_user(bool network, int group, int *ret_pidfd) {
+        return clone_with(0, network, group, ret_pidfd);
 }
 
 bool namespaces_unavailable(int error) {
@@ -63,17 +59,6 @@ static int map_ids(uid_t uid, gid_t gid, Failure *f) {
         return 0;
 }
 
-static int raise_loopback(Failure *f) {
-        struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-                return failure_set(f, STAGE_LOOPBACK, errno, "socket");
-        if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-                return failure_set(f, STAGE_LOOPBACK, errno, "lo");
-        return 0;
-}
-
 int namespaces_forbid_more(int limits, Failure *f) {
         static const char *const names[] = {
                 "max_user_namespaces", "max_mnt_namespaces", "max_pid_namespaces",    "max_net_namespaces",
@@ -94,19 +79,13 @@ int namespaces_forbid_more(int limits, Failure *f) {
         return 0;
 }
 
-static int set_up(uid_t uid, gid_t gid, bool network, const char *host_name, int *ret_limits, Failure *f) {
+static int set_up(uid_t uid, gid_t gid, const char *host_name, int *ret_limits, Failure *f) {
         int r;
 
         /* A caller that changed its ids is not dumpable, and then its /proc/self files are root's. */
         if (prctl(PR_SET_DUMPABLE, 1) < 0)
                 return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
         r = map_ids(uid, gid, f);
-        if (r < 0)
-                return r;
-        if (prctl(PR_SET_DUMPABLE, 0) < 0)
-                return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
-
-        r = network ? raise_loopback(f) : 0;
         if (r < 0)
                 return r;
         if (host_name && sethostname(host_name, strlen(host_name)) < 0)
@@ -119,12 +98,12 @@ static int set_up(uid_t uid, gid_t gid, bool network, const char *host_name, int
         return 0;
 }
 
-int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failure *f) {
-        return set_up(uid, gid, network, "bailey", ret_limits, f);
+int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+        return set_up(uid, gid, "bailey", ret_limits, f);
 }
 
-int namespaces_set_up_network(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
-        return set_up(uid, gid, true, NULL, ret_limits, f);
+int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+        return set_up(uid, gid, NULL, ret_limits, f);
 }
 
 int capabilities_drop(Failure *f) {

@@ -4,9 +4,13 @@
  * milliseconds that it takes to compute one. `seccomp-generate x86_64 > seccomp-program.h`.
  *
  * A program is one section an architecture: its number's comparison; everything newer than the newest reviewed call → ENOSYS;
- * the calls whose arguments decide, by hand, because an allowlist of values is not expressible with a default of "allow", and
- * because the kernel uses the low 32 bits of these arguments while a comparison of the whole would let high bits slip by;
- * then libseccomp's program for the table of refused calls. An architecture that has no section is killed. */
+ * a search tree over the numbers of the calls that are not simply allowed; and what it leads to: the refusals of the table, and
+ * checks of the calls whose arguments decide. Those look at the low 32 bits, which is what the kernel uses of these arguments: a
+ * comparison of the whole would let high bits slip by. An architecture that has no section is killed.
+ *
+ * The kernel compiles the program at every start, and runs it once for each number of a call, to know which it need not be asked
+ * about: each instruction costs every start a third of a microsecond, and each level of the tree as much. libseccomp, which has
+ * its own tree, is asked for the numbers of calls only. */
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -20,11 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "bailey/audit-calls.h"
 #include "bailey/seccomp-table.h"
+#include "basic/macro.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "the offsets of the arguments' low words are those of little-endian machines"
@@ -160,11 +163,9 @@ static void check_socket(Program *p, bool internet) {
         load_argument(p, 0);
         return_if_equal(p, FAMILY_UNIX, SECCOMP_RET_ALLOW);
         if (internet) {
-                s = section_begin(p, FAMILY_INET);
-                check_protocols(p, inet, sizeof(inet) / sizeof(inet[0]));
-                section_end(p, s);
+                emit(p, BPF_JMP | BPF_JEQ | BPF_K, FAMILY_INET, 2, 0); /* into the next one's section */
                 s = section_begin(p, FAMILY_INET6);
-                check_protocols(p, inet, sizeof(inet) / sizeof(inet[0]));
+                check_protocols(p, inet, ELEMENTSOF(inet));
                 section_end(p, s);
                 s = section_begin(p, FAMILY_NETLINK);
                 check_protocols(p, netlink, 1);
@@ -266,70 +267,159 @@ static void check_process(Program *p, bool internet) {
         emit_return(p, SECCOMP_RET_ALLOW);
 }
 
-static void emit_checks(Program *p, uint32_t arch, bool internet) {
-        static const struct {
-                const char *name;
-                void (*emit)(Program *p, bool internet);
-        } checks[] = {
-                {"socket", check_socket},   {"socketpair", check_socketpair}, {"socketcall", check_socketcall},
-                {"sendto", check_sendto},   {"sendmsg", check_sendmsg},       {"sendmmsg", check_sendto},
-                {"clone", check_clone},     {"ioctl", check_ioctl},           {"personality", check_personality},
-                {"setpriority", check_setpriority}, {"ioprio_set", check_ioprio_set},
-                {"sched_setscheduler", check_process}, {"sched_setparam", check_process}, {"sched_setattr", check_process},
-                {"sched_setaffinity", check_process}, {"prlimit64", check_process},
-        };
+typedef void (*Check)(Program *p, bool internet);
 
-        for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-                int n = number(arch, checks[i].name);
-                if (n < 0)
-                        continue;
-                unsigned s = section_begin(p, (uint32_t) n);
-                checks[i].emit(p, internet);
-                section_end(p, s);
-        }
+static const struct {
+        const char *name;
+        Check check;
+} checked_calls[] = {
+        {"socket", check_socket},   {"socketpair", check_socketpair}, {"socketcall", check_socketcall},
+        {"sendto", check_sendto},   {"sendmsg", check_sendmsg},       {"sendmmsg", check_sendto},
+        {"clone", check_clone},     {"ioctl", check_ioctl},           {"personality", check_personality},
+        {"setpriority", check_setpriority}, {"ioprio_set", check_ioprio_set},
+        {"sched_setscheduler", check_process}, {"sched_setparam", check_process}, {"sched_setattr", check_process},
+        {"sched_setaffinity", check_process}, {"prlimit64", check_process},
+};
+
+#define CALLS_MAX (ELEMENTSOF(seccomp_rows) + ELEMENTSOF(checked_calls))
+#define OUTCOMES_MAX (ELEMENTSOF(checked_calls) + 4U) /* … and an action each for: allowed, the errors of the table */
+#define LEAF_RUNS 4U /* compared one after the other, where another level of the tree would cost as much */
+
+/* Where the number of a call leads. */
+typedef struct Outcome {
+        Check check; /* NULL: no more is looked at */
+        uint32_t action;
+        unsigned at; /* of its first instruction */
+} Outcome;
+
+/* Numbers next to each other that lead to the same. */
+typedef struct Run {
+        uint32_t first, last;
+        unsigned outcome;
+} Run;
+
+/* A jump into an outcome, whose place is not known yet. */
+typedef struct Jump {
+        unsigned from;
+        bool when_true;
+        unsigned outcome;
+} Jump;
+
+typedef struct Section {
+        Program *program;
+        Outcome outcomes[OUTCOMES_MAX];
+        unsigned n_outcomes;
+        Run runs[CALLS_MAX];
+        unsigned n_runs;
+        Jump jumps[4 * CALLS_MAX];
+        unsigned n_jumps;
+} Section;
+
+#define OUTCOME_ALLOWED 0U /* the first */
+
+static unsigned outcome(Section *s, Check check, uint32_t action) {
+        for (unsigned i = 0; i < s->n_outcomes; i++)
+                if (s->outcomes[i].check == check && s->outcomes[i].action == action)
+                        return i;
+        if (s->n_outcomes >= OUTCOMES_MAX)
+                die("too many outcomes", "");
+        s->outcomes[s->n_outcomes] = (Outcome) {.check = check, .action = action};
+        return s->n_outcomes++;
 }
 
-/* Appends libseccomp's program for the table; its jumps are relative. */
-static void emit_table(Program *p, uint32_t arch) {
-        scmp_filter_ctx context = seccomp_init(SCMP_ACT_ALLOW);
-        if (!context || (arch != seccomp_arch_native() &&
-                         (seccomp_arch_add(context, arch) < 0 || seccomp_arch_remove(context, seccomp_arch_native()) < 0)))
-                die("seccomp_init", "failed");
-        if (seccomp_attr_set(context, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) < 0 ||
-            seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0)
-                die("seccomp_attr_set", "failed");
+static void add_call(Section *s, int n, unsigned to) {
+        if (n >= 0)
+                s->runs[s->n_runs++] = (Run) {(uint32_t) n, (uint32_t) n, to};
+}
 
-        for (size_t i = 0; i < sizeof(seccomp_rows) / sizeof(seccomp_rows[0]); i++) {
-                if (number(arch, seccomp_rows[i].name) < 0)
-                        continue;
-                /* Rules are given by the native number (a negative pseudo number where there is none) and translated. */
-                int n = seccomp_syscall_resolve_name(seccomp_rows[i].name);
-                if (seccomp_rule_add_exact(context, SCMP_ACT_ERRNO((uint32_t) seccomp_rows[i].error), n, 0) < 0)
-                        die("seccomp_rule_add_exact", seccomp_rows[i].name);
+static int compare_runs(const void *a, const void *b) {
+        const Run *x = a, *y = b;
+        return (x->first > y->first) - (x->first < y->first);
+}
+
+static void collect_runs(Section *s, uint32_t arch) {
+        unsigned n = 0;
+
+        (void) outcome(s, NULL, SECCOMP_RET_ALLOW);
+        for (size_t i = 0; i < ELEMENTSOF(seccomp_rows); i++)
+                add_call(s, number(arch, seccomp_rows[i].name), outcome(s, NULL, action_error(seccomp_rows[i].error)));
+        for (size_t i = 0; i < ELEMENTSOF(checked_calls); i++)
+                add_call(s, number(arch, checked_calls[i].name), outcome(s, checked_calls[i].check, 0));
+
+        qsort(s->runs, s->n_runs, sizeof(Run), compare_runs);
+        for (unsigned i = 0; i < s->n_runs; i++) {
+                const Run *next = &s->runs[i];
+                if (i > 0 && next->first <= s->runs[n - 1].last)
+                        die("two rules for one call", "");
+                if (i > 0 && next->first == s->runs[n - 1].last + 1 && next->outcome == s->runs[n - 1].outcome)
+                        s->runs[n - 1].last = next->last;
+                else
+                        s->runs[n++] = *next;
         }
+        s->n_runs = n;
+}
 
-        int fd = memfd_create("filter", MFD_CLOEXEC);
-        struct stat st;
-        if (fd < 0 || seccomp_export_bpf(context, fd) < 0 || fstat(fd, &st) < 0)
-                die("seccomp_export_bpf", "failed");
-        size_t size = (size_t) st.st_size / sizeof(struct sock_filter);
-        if (size == 0 || size > PROGRAM_MAX - p->size)
-                die("program too long", "");
-        if (pread(fd, p->code + p->size, size * sizeof(struct sock_filter), 0) != (ssize_t) (size * sizeof(struct sock_filter)))
-                die("pread", strerror(errno));
-        p->size += (unsigned) size;
-        close(fd);
-        seccomp_release(context);
+static void jump_to(Section *s, unsigned from, bool when_true, unsigned to) {
+        s->jumps[s->n_jumps++] = (Jump) {from, when_true, to};
+}
+
+/* A number of the run goes where it leads; any other goes on, or is allowed when there is nothing more to compare it with. */
+static void emit_run(Section *s, const Run *run, bool last) {
+        bool one = run->first == run->last;
+        unsigned from;
+
+        if (!one) {
+                from = emit(s->program, BPF_JMP | BPF_JGE | BPF_K, run->first, 0, 1);
+                if (last)
+                        jump_to(s, from, false, OUTCOME_ALLOWED);
+        }
+        from = emit(s->program, BPF_JMP | (one ? BPF_JEQ : BPF_JGT) | BPF_K, run->last, 0, 0);
+        jump_to(s, from, one, run->outcome);
+        if (last)
+                jump_to(s, from, !one, OUTCOME_ALLOWED);
+}
+
+static void set_jump(Program *p, unsigned from, bool when_true, unsigned to) {
+        unsigned distance = to - from - 1;
+
+        if (distance > UINT8_MAX)
+                die("program too long", "a jump");
+        *(when_true ? &p->code[from].jt : &p->code[from].jf) = (uint8_t) distance;
+}
+
+static void emit_tree(Section *s, unsigned begin, unsigned end) {
+        unsigned middle = begin + (end - begin) / 2;
+
+        if (end - begin <= LEAF_RUNS) {
+                for (unsigned i = begin; i < end; i++)
+                        emit_run(s, &s->runs[i], i + 1 == end);
+                return;
+        }
+        unsigned from = emit(s->program, BPF_JMP | BPF_JGE | BPF_K, s->runs[middle].first, 0, 0);
+        emit_tree(s, begin, middle);
+        set_jump(s->program, from, true, s->program->size);
+        emit_tree(s, middle, end);
 }
 
 static void emit_architecture(Program *p, uint32_t arch, bool internet) {
-        unsigned s = section_begin(p, arch);
+        unsigned section = section_begin(p, arch);
+        Section s = {.program = p};
+
         load_number(p);
         emit(p, BPF_JMP | BPF_JGT | BPF_K, SECCOMP_NEWEST_REVIEWED, 0, 1);
         emit_return(p, action_error(ENOSYS));
-        emit_checks(p, arch, internet);
-        emit_table(p, arch);
-        section_end(p, s);
+        collect_runs(&s, arch);
+        emit_tree(&s, 0, s.n_runs);
+        for (unsigned i = 0; i < s.n_outcomes; i++) {
+                s.outcomes[i].at = p->size;
+                if (s.outcomes[i].check)
+                        s.outcomes[i].check(p, internet);
+                else
+                        emit_return(p, s.outcomes[i].action);
+        }
+        for (unsigned i = 0; i < s.n_jumps; i++)
+                set_jump(p, s.jumps[i].from, s.jumps[i].when_true, s.outcomes[s.jumps[i].outcome].at);
+        section_end(p, section);
 }
 
 static void print_code(const Program *p, const char *name) {

@@ -9,20 +9,13 @@
 #include "broker/keep.h"
 #include "broker/request.h"
 
-static bool on_allowlist(const Setup *s, const Host *host) {
-        for (size_t i = 0; i < s->n_allow; i++)
-                if (host_pattern_matches(&s->allow[i], host))
-                        return true;
-        return false;
-}
-
 /* The allowlist, then a grant, which is used by this. _ANSWER_MAX: go on. */
 static Answer use_grant(Connection *c, const Host *host, uint16_t port) {
         Broker *b = c->broker;
         bool in_spool = false;
         GrantUse use;
 
-        if (on_allowlist(b->setup, host))
+        if (host_patterns_match(b->setup->allow, b->setup->n_allow, host))
                 return _ANSWER_MAX;
         if (!grants_find(b->grants, host, grants_now(), &use)) {
                 control_note_refused(b->control, host->name, port);

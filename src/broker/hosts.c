@@ -192,6 +192,13 @@ bool host_pattern_matches(const HostPattern *pattern, const Host *host) {
         }
 }
 
+bool host_patterns_match(const HostPattern *list, size_t n, const Host *host) {
+        for (size_t i = 0; i < n; i++)
+                if (host_pattern_matches(&list[i], host))
+                        return true;
+        return false;
+}
+
 const char *host_pattern_format(const HostPattern *pattern, char *buffer) {
         if (pattern->kind == PATTERN_ANY)
                 strcpy(buffer, "*");

@@ -42,5 +42,6 @@ typedef struct HostPattern {
 /* -EBADMSG with a static phrase for every other use of '*'. Names given in Unicode are not converted here: A-labels only. */
 int host_pattern_parse(const char *text, HostPattern *ret, const char **ret_problem);
 bool host_pattern_matches(const HostPattern *pattern, const Host *host);
+bool host_patterns_match(const HostPattern *list, size_t n, const Host *host);
 /* The text form; buffer of HOST_NAME_MAX_BYTES + 3. */
 const char *host_pattern_format(const HostPattern *pattern, char *buffer);

@@ -22,6 +22,8 @@
 #define PATTERNS_MAX 4096U            /* of egress.allow; a 64 KiB message holds fewer */
 #define PROVIDERS_MAX 12U             /* each may bring a CA file beside keys and spool, and a message holds 16 fds */
 #define SPOOL_QUEUE_MAX 8192U         /* receipts waiting for a disk that does not answer; more are dropped and counted in the log */
+#define IDLE_RECEIPTS_BURST 1000U     /* of calls of which a provider saw nothing: so many, more than a session in earnest makes, are each kept, */
+#define IDLE_RECEIPT_USEC USEC_PER_SEC /* then one in so much time: at 400 bytes 35 MB of a spool a day, where a loop would fill the disk */
 #define HELD_MAX (192U << 20)         /* buffers of requests, answers and tunnels together: some 3000 heads or 300 calls; more get 503 */
 #define EXCHANGE_HELD (576U * 1024U)  /* of one call, beside its CLIENT_BUFFER_SIZE: at most 496 KiB of messages both ways, and TLS */
 #define MEMORY_MAX (256U << 20)       /* the promise: private memory of the process, whatever a session does. HELD_MAX; 16384 connections

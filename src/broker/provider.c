@@ -17,21 +17,36 @@ int provider_split(Slice path, Slice *ret_id, Slice *ret_rest) {
         return 0;
 }
 
-/* Decodes in place; -EBADMSG for a '%' that begins no octet. */
+static int octet(const char *s, size_t size) {
+        if (size < 3 || s[0] != '%' || ascii_hex_value(s[1]) < 0 || ascii_hex_value(s[2]) < 0)
+                return -1;
+        return ascii_hex_value(s[1]) * 16 + ascii_hex_value(s[2]);
+}
+
+/* Decodes once, in place; -EBADMSG for a '%' that begins no octet. */
 static ssize_t decode(char *text, size_t size) {
         size_t n = 0;
 
         for (size_t i = 0; i < size; i++) {
-                if (text[i] != '%') {
-                        text[n++] = text[i];
-                        continue;
-                }
-                if (size - i < 3 || ascii_hex_value(text[i + 1]) < 0 || ascii_hex_value(text[i + 2]) < 0)
+                int c = octet(text + i, size - i);
+                if (text[i] == '%' && c < 0)
                         return -EBADMSG;
-                text[n++] = (char) (ascii_hex_value(text[i + 1]) * 16 + ascii_hex_value(text[i + 2]));
-                i += 2;
+                text[n++] = c < 0 ? text[i] : (char) c;
+                i += c < 0 ? 0 : 2;
         }
         return (ssize_t) n;
+}
+
+/* Decodes in place until nothing is left that decodes: what a decoded octet completes is looked at again where it stands. */
+static size_t decode_wholly(char *text, size_t size) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < size; i++) {
+                text[n++] = text[i];
+                for (int c; n >= 3 && (c = octet(text + n - 3, 3)) >= 0; n -= 2)
+                        text[n - 3] = (char) c;
+        }
+        return n;
 }
 
 static const char *decoded_problem(const char *text, size_t size) {
@@ -72,9 +87,8 @@ static const char *segment_problem(const char *segment, size_t size) {
         problem = decoded_problem(text, (size_t) n);
         if (problem || !memchr(text, '%', (size_t) n))
                 return problem;
-        /* Some servers decode twice. What decodes to nothing the second time is an ordinary percent sign. */
-        n = decode(text, (size_t) n);
-        return n < 0 ? NULL : decoded_problem(text, (size_t) n);
+        /* Some servers decode twice, or as often as there is something to decode. What then decodes no more is an ordinary percent sign. */
+        return decoded_problem(text, decode_wholly(text, (size_t) n));
 }
 
 const char *provider_path_problem(Slice rest) {

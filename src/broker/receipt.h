@@ -11,6 +11,13 @@
 
 #define RECEIPT_PATH_MAX 256U /* bytes, after escaping: the promise */
 
+/* How far a call got: what costs a session nothing is rationed. */
+typedef enum ReceiptReach {
+        RECEIPT_SENT,        /* something of it went to the provider */
+        RECEIPT_UNSENT,      /* nothing did, though it was let through, and counted by its budgets */
+        RECEIPT_TURNED_AWAY, /* not let through */
+} ReceiptReach;
+
 typedef struct Receipt {
         const Provider *provider;
         const char *method;  /* of receipt_method() */
@@ -21,6 +28,7 @@ typedef struct Receipt {
         uint64_t bytes_up;   /* body bytes sent upstream */
         uint64_t bytes_down; /* body bytes given to the session */
         uint64_t tokens;     /* that the answer named; 0 = none, or nobody counts them */
+        ReceiptReach reach;
         ReceiptOutcome outcome;
 } Receipt;
 

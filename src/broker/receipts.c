@@ -15,6 +15,8 @@
 
 #define SYNC_USEC (USEC_PER_SEC / 2) /* the promise is one second; the rest is the disk's */
 #define RETRY_USEC USEC_PER_SEC
+#define GATHER_USEC (USEC_PER_SEC / 20) /* what comes within is written at once: a thread that is woken for each call costs as much as the rest of it */
+#define GATHER_MAX (SPOOL_QUEUE_MAX / 4) /* and no longer, once so many wait */
 #define GRANT_WAIT_USEC (2 * USEC_PER_SEC) /* the loop stands still for this long at most */
 
 typedef enum GrantState {
@@ -22,6 +24,23 @@ typedef enum GrantState {
         GRANT_WANTED,
         GRANT_DONE,
 } GrantState;
+
+/* Calls that never get to a provider cost a session nothing, and come by the thousand in a second: their receipts are rationed, and what has none
+ * is counted. */
+typedef enum RationKind {
+        RATION_DENIED, /* the promise: one a minute */
+        RATION_TURNED_AWAY,
+        RATION_UNSENT, /* apart from these, as they are part of a budget's count */
+        _RATION_KIND_MAX,
+        _RATION_KIND_INVALID = -EINVAL,
+} RationKind;
+
+typedef struct Ration {
+        usec_t spent_until; /* each receipt takes its time from here on; at most a burst's worth ahead */
+        uint64_t unrecorded; /* since the last was kept */
+        uint64_t unlogged;
+        usec_t log_at;
+} Ration;
 
 struct Receipts {
         const char *session;
@@ -37,6 +56,7 @@ struct Receipts {
         pthread_cond_t wake;  /* for the writer */
         pthread_cond_t answer; /* for receipts_grant_used() */
         SpoolBatch pending;
+        usec_t pending_since;
         size_t n_kept; /* records in pending and with the writer */
         uint64_t lost;
         bool stopping;
@@ -45,11 +65,7 @@ struct Receipts {
         GrantState grant_state;
         bool grant_abandoned; /* nobody waits for the answer any more */
         int grant_result;
-        usec_t denied_recorded; /* when the last was kept */
-        bool denied_any;
-        uint64_t denied_unrecorded; /* since then */
-        uint64_t denied_unlogged;
-        usec_t denied_log_at;
+        Ration rations[_RATION_KIND_MAX];
 };
 
 /* Of the writer, outside the lock. */
@@ -81,14 +97,18 @@ static void writer_wait(Receipts *r, const Writer *w) {
 
                 if (r->stopping || r->grant_state == GRANT_WANTED)
                         return;
-                if (r->pending.n > 0 && w->retry_at == 0)
-                        return;
+                if (r->pending.n > 0 && w->retry_at == 0) {
+                        if (r->pending.n >= GATHER_MAX)
+                                return;
+                        next = r->pending_since + GATHER_USEC;
+                }
                 if (w->retry_at > 0)
                         next = MIN(next, w->retry_at);
                 if (w->dirty > 0)
                         next = MIN(next, w->dirty + SYNC_USEC);
-                if (r->denied_unlogged > 0)
-                        next = MIN(next, r->denied_log_at);
+                for (RationKind k = 0; k < _RATION_KIND_MAX; k++)
+                        if (r->rations[k].unlogged > 0)
+                                next = MIN(next, r->rations[k].log_at);
                 if (next <= now)
                         return;
                 wait_until(r, &r->wake, next);
@@ -109,9 +129,16 @@ static void writer_complain(Receipts *r, Writer *w, int error, uint64_t lost, si
         (void) !write(r->failed, &(uint64_t) {1}, sizeof(uint64_t));
 }
 
-static void log_denied(const Receipts *r, uint64_t n) {
-        log_warning("session %s: %llu more call%s without the session's stand-in, refused, without a receipt of %s own", r->session,
-                    (unsigned long long) n, n == 1 ? "" : "s", n == 1 ? "its" : "their");
+static void log_rationed(const Receipts *r, RationKind k, uint64_t n) {
+        static const char *const calls[_RATION_KIND_MAX] = {
+                [RATION_DENIED] = " without the session's stand-in, refused",
+                [RATION_TURNED_AWAY] = ", turned away",
+                [RATION_UNSENT] = ", of which nothing reached a provider",
+        };
+
+        if (n > 0)
+                log_warning("session %s: %llu more call%s%s, without a receipt of %s own", r->session, (unsigned long long) n, n == 1 ? "" : "s",
+                            calls[k], n == 1 ? "its" : "their");
 }
 
 /* Writes, then syncs when it is time. 0, or why not all of it is kept. */
@@ -140,20 +167,21 @@ static int writer_write(Receipts *r, Writer *w, const uint8_t *grant, size_t gra
 
 /* One turn, entered and left with the lock held. */
 static void writer_turn(Receipts *r, Writer *w) {
-        uint64_t denied = 0, lost = r->lost;
+        uint64_t rationed[_RATION_KIND_MAX] = {}, lost = r->lost;
         bool grant = r->grant_state == GRANT_WANTED, stopping = r->stopping;
         size_t before;
 
-        if (r->denied_unlogged > 0 && (stopping || now_monotonic() >= r->denied_log_at)) {
-                denied = r->denied_unlogged;
-                r->denied_unlogged = 0;
-        }
+        for (RationKind k = 0; k < _RATION_KIND_MAX; k++)
+                if (r->rations[k].unlogged > 0 && (stopping || now_monotonic() >= r->rations[k].log_at)) {
+                        rationed[k] = r->rations[k].unlogged;
+                        r->rations[k].unlogged = 0;
+                }
         spool_batch_move(&w->batch, &r->pending);
         before = w->batch.n;
         pthread_mutex_unlock(&r->lock);
 
-        if (denied > 0)
-                log_denied(r, denied);
+        for (RationKind k = 0; k < _RATION_KIND_MAX; k++)
+                log_rationed(r, k, rationed[k]);
         int e = writer_write(r, w, r->grant, grant ? r->grant_size : 0, stopping);
         if (e < 0 || lost > w->lost_said)
                 writer_complain(r, w, e < 0 ? e : -ENOBUFS, lost, w->batch.n);
@@ -263,20 +291,34 @@ int receipts_watch(Receipts *r, sd_event *event, void (*handler)(void *userdata)
         return r->failed < 0 ? 0 : sd_event_add_io(event, &r->failed_io, r->failed, EPOLLIN, on_failed, r);
 }
 
-/* With the lock held: false when this denial is only counted. */
-static bool denied_due(Receipts *r, usec_t started, uint64_t *ret_unrecorded) {
-        if (r->denied_any && started < r->denied_recorded + USEC_PER_MINUTE) {
-                r->denied_unrecorded++;
-                if (r->denied_unlogged++ == 0) {
-                        r->denied_log_at = r->denied_recorded + USEC_PER_MINUTE;
+static RationKind ration_of(const Receipt *receipt) {
+        if (receipt->outcome == RECEIPT_DENIED)
+                return RATION_DENIED;
+        return receipt->reach == RECEIPT_TURNED_AWAY ? RATION_TURNED_AWAY : receipt->reach == RECEIPT_UNSENT ? RATION_UNSENT : _RATION_KIND_INVALID;
+}
+
+/* With the lock held: false when this call is only counted. */
+static bool ration_take(Receipts *r, RationKind kind, usec_t started, uint64_t *ret_unrecorded) {
+        static const struct {
+                usec_t each, ahead;
+        } rules[_RATION_KIND_MAX] = {
+                [RATION_DENIED] = {USEC_PER_MINUTE, 0},
+                [RATION_TURNED_AWAY] = {IDLE_RECEIPT_USEC, (IDLE_RECEIPTS_BURST - 1) * IDLE_RECEIPT_USEC},
+                [RATION_UNSENT] = {IDLE_RECEIPT_USEC, (IDLE_RECEIPTS_BURST - 1) * IDLE_RECEIPT_USEC},
+        };
+        Ration *k = &r->rations[kind];
+
+        if (k->spent_until > started + rules[kind].ahead) {
+                k->unrecorded++;
+                if (k->unlogged++ == 0) {
+                        k->log_at = MIN(k->spent_until, started + USEC_PER_MINUTE);
                         (void) pthread_cond_signal(&r->wake);
                 }
                 return false;
         }
-        *ret_unrecorded = r->denied_unrecorded;
-        r->denied_any = true;
-        r->denied_recorded = started;
-        r->denied_unrecorded = 0;
+        k->spent_until = MAX(k->spent_until, started) + rules[kind].each;
+        *ret_unrecorded = k->unrecorded;
+        k->unrecorded = 0;
         return true;
 }
 
@@ -286,9 +328,10 @@ bool receipts_add(Receipts *r, const Receipt *receipt) {
         _cleanup_free_ char *payload = NULL;
         size_t size = 0;
 
-        if (receipt->outcome == RECEIPT_DENIED) {
+        RationKind kind = ration_of(receipt);
+        if (kind >= 0) {
                 pthread_mutex_lock(&r->lock);
-                bool due = denied_due(r, receipt->started, &unrecorded);
+                bool due = ration_take(r, kind, receipt->started, &unrecorded);
                 pthread_mutex_unlock(&r->lock);
                 if (!due)
                         return false;
@@ -297,6 +340,7 @@ bool receipts_add(Receipts *r, const Receipt *receipt) {
                                &payload, &size);
 
         pthread_mutex_lock(&r->lock);
+        bool wake = false;
         if (e >= 0)
                 e = !r->running || size > SPOOL_PAYLOAD_MAX || r->n_kept >= SPOOL_QUEUE_MAX ?
                             -ENOBUFS :
@@ -306,9 +350,12 @@ bool receipts_add(Receipts *r, const Receipt *receipt) {
         else {
                 r->n_kept++;
                 if (r->pending.n == 1)
-                        (void) pthread_cond_signal(&r->wake);
+                        r->pending_since = now;
+                wake = r->pending.n == 1 || r->pending.n == GATHER_MAX;
         }
         pthread_mutex_unlock(&r->lock);
+        if (wake) /* not before: it would only wait for the lock */
+                (void) pthread_cond_signal(&r->wake);
         return e >= 0;
 }
 

@@ -20,8 +20,9 @@ DEFINE_CLEANUP(Receipts *, receipts_free);
 /* Calls the handler, from the loop, when writing has failed: as often as the log says so, at most once a minute. */
 int receipts_watch(Receipts *r, sd_event *event, void (*handler)(void *userdata), void *userdata);
 
-/* Never blocks. Of RECEIPT_DENIED one a minute (by receipt->started) is kept; the next one kept carries how many were not, and
- * the log says it within a minute. False when this one was only counted. */
+/* Never blocks. Of RECEIPT_DENIED one a minute (by receipt->started) is kept; of calls of which a provider saw nothing
+ * IDLE_RECEIPTS_BURST at once and then one each IDLE_RECEIPT_USEC, turned away or not. The next one kept carries how many were not, and the log says it within a
+ * minute. False when this one was only counted. */
 bool receipts_add(Receipts *r, const Receipt *receipt);
 
 /* A grant for once that is used now: written and synced before this returns (the caller dials after), at most two seconds. Negative errno: it

@@ -8,19 +8,7 @@
 #include "broker/request.h"
 #include "broker/route.h"
 #include "broker/socks.h"
-
-#define ROUTE_PREFIX "/provider/"
-
-typedef struct Target {
-        Host host;
-        uint16_t port;
-        Slice path; /* absolute form: what follows the authority, "/" if nothing does */
-} Target;
-
-static bool slice_starts(Slice s, const char *prefix) {
-        size_t n = strlen(prefix);
-        return s.size >= n && memcmp(s.data, prefix, n) == 0;
-}
+#include "broker/target.h"
 
 static bool slice_starts_case(Slice s, const char *prefix) {
         size_t n = strlen(prefix);
@@ -58,20 +46,6 @@ static bool authorized(const Broker *b, const Http1Head *head) {
         return secret_equal(v.data + skip, v.size - skip, secret_data(b->basic), secret_size(b->basic));
 }
 
-/* One Host field that names the target, and nothing else; HTTP/1.0 may leave it out. */
-static bool host_header_matches(const Http1Head *head, const Target *t) {
-        size_t n = http1_count(head, "Host");
-        const char *problem;
-        uint16_t port;
-        Host host;
-
-        if (n == 0)
-                return head->minor == 0;
-        if (n != 1 || host_parse_authority(http1_find(head, "Host")->value, t->port, &host, &port, &problem) < 0)
-                return false;
-        return host.kind == t->host.kind && streq(host.name, t->host.name) && port == t->port;
-}
-
 static bool is_own(const Broker *b, const Host *host, uint16_t port) {
         char text[INET_ADDRSTRLEN];
         struct in_addr own = {.s_addr = b->listen_address};
@@ -82,25 +56,22 @@ static bool is_own(const Broker *b, const Host *host, uint16_t port) {
                streq(host->name, inet_ntop(AF_INET, &own, text, sizeof(text)));
 }
 
-static void decide_connect(Connection *c, const Http1Head *head) {
-        const char *problem = NULL;
-        Target t;
-
+/* r and problem: what target_parse() said. */
+static void decide_connect(Connection *c, const Http1Head *head, const Target *t, int r, const char *problem) {
         if (head->framing != HTTP1_BODY_NONE || head->has_content_length) {
                 request_refuse(c, ANSWER_CONNECT_BODY, NULL, NULL);
                 return;
         }
-        int r = host_parse_authority(head->target, 0, &t.host, &t.port, &problem);
         if (r >= 0)
-                set_subject_host(c, head, "", &t);
+                set_subject_host(c, head, "", t);
         if (!authorized(c->broker, head))
                 request_refuse(c, ANSWER_CREDENTIAL, NULL, NULL);
         else if (r < 0)
-                request_refuse(c, ANSWER_AUTHORITY, r == -ERANGE ? "the port is not one of 1 to 65535" : problem, NULL);
-        else if (!host_header_matches(head, &t))
+                request_refuse(c, ANSWER_AUTHORITY, problem, NULL);
+        else if (!target_host_matches(t, head))
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
         else
-                egress_open_tunnel(c, &t.host, t.port);
+                egress_open_tunnel(c, &t->host, t->port);
 }
 
 static void start_exchange(Connection *c, const Http1Head *head, const ExchangeTarget *target) {
@@ -126,88 +97,67 @@ static void decide_route(Connection *c, const Http1Head *head, Slice path) {
         /* A negative errno: c is gone. */
 }
 
-/* What follows "http://". 0, or a negative errno with *ret_problem set. */
-static int parse_absolute(Slice rest, Target *ret, const char **ret_problem) {
-        Slice authority = {.data = rest.data};
-
-        while (authority.size < rest.size && !memchr("/?#", rest.data[authority.size], 3))
-                authority.size++;
-        ret->path = (Slice){rest.data + authority.size, rest.size - authority.size};
-        if (memchr(ret->path.data, '#', ret->path.size)) {
-                *ret_problem = "a target has no fragment";
-                return -EBADMSG;
-        }
-        if (ret->path.size == 0)
-                ret->path = (Slice){"/", 1};
-        else if (ret->path.data[0] == '?') {
-                *ret_problem = "the target has a query but no path";
-                return -EBADMSG;
-        }
-        int r = host_parse_authority(authority, 80, &ret->host, &ret->port, ret_problem);
-        if (r == -ERANGE)
-                *ret_problem = "the port is not one of 1 to 65535";
-        return r;
-}
-
-static void decide_absolute(Connection *c, const Http1Head *head, Slice rest) {
-        const char *problem = NULL;
-        Target t;
-
-        int r = parse_absolute(rest, &t, &problem);
+static void decide_absolute(Connection *c, const Http1Head *head, const Target *t, int r, const char *problem) {
         if (r >= 0)
-                set_subject_host(c, head, "http://", &t);
-        if (r >= 0 && is_own(c->broker, &t.host, t.port) && slice_starts(t.path, ROUTE_PREFIX) && host_header_matches(head, &t)) {
-                decide_route(c, head, t.path); /* here the stand-in is the credential */
+                set_subject_host(c, head, "http://", t);
+        if (r >= 0 && is_own(c->broker, &t->host, t->port) && target_is_route(t) && target_host_matches(t, head)) {
+                decide_route(c, head, t->path); /* here the stand-in is the credential */
                 return;
         }
         if (!authorized(c->broker, head))
                 request_refuse(c, ANSWER_CREDENTIAL, NULL, NULL);
         else if (r < 0)
                 request_refuse(c, ANSWER_AUTHORITY, problem, NULL);
-        else if (!host_header_matches(head, &t))
+        else if (!target_host_matches(t, head))
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
-        else if (egress_judge(c, &t.host, t.port)) {
-                ExchangeTarget target = {.host = &t.host, .port = t.port, .path = t.path};
+        else if (egress_judge(c, &t->host, t->port)) {
+                ExchangeTarget target = {.host = &t->host, .port = t->port, .path = t->path};
                 start_exchange(c, head, &target);
         }
 }
 
-static void decide_origin(Connection *c, const Http1Head *head) {
-        const char *problem;
-        Target t;
+static void decide_origin(Connection *c, const Http1Head *head, const Target *t) {
+        uint16_t port;
+        Host host;
 
         connection_set_subject(c, "%.*s of a path", (int) head->method.size, head->method.data);
-        if (!slice_starts(head->target, ROUTE_PREFIX)) {
+        if (!target_is_route(t)) {
                 request_refuse(c, ANSWER_NOT_PROXIED, NULL, NULL);
                 return;
         }
         /* Under another name than its own, this port leads nowhere. */
-        if (http1_count(head, "Host") != 1 ||
-            host_parse_authority(http1_find(head, "Host")->value, c->broker->listen_port, &t.host, &t.port, &problem) < 0 ||
-            !is_own(c->broker, &t.host, t.port)) {
+        if (http1_count(head, "Host") != 1 || host_parse_authority(http1_find(head, "Host")->value, c->broker->listen_port, &host, &port, NULL) < 0 ||
+            !is_own(c->broker, &host, port)) {
                 request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
                 return;
         }
         connection_set_subject(c, "%.*s of a provider route", (int) head->method.size, head->method.data);
-        decide_route(c, head, head->target);
+        decide_route(c, head, t->path);
 }
 
 void request_decide(Connection *c, const Http1Head *head) {
-        static const char http[] = "http://";
+        const char *problem = NULL;
+        Target t;
 
         c->body_unread = head->framing != HTTP1_BODY_NONE;
         c->body_size = head->framing == HTTP1_BODY_LENGTH ? head->content_length : UINT64_MAX;
         c->request_keep_alive = head->keep_alive;
         c->request_was_head = slice_is(head->method, "HEAD");
 
-        if (slice_is(head->method, "CONNECT"))
-                decide_connect(c, head);
-        else if (head->target.data[0] == '/')
-                decide_origin(c, head);
-        else if (slice_starts_case(head->target, http))
-                decide_absolute(c, head, (Slice){head->target.data + (sizeof(http) - 1), head->target.size - (sizeof(http) - 1)});
-        else {
+        int r = target_parse(head, &t, &problem);
+        switch (t.form) {
+        case TARGET_CONNECT:
+                decide_connect(c, head, &t, r, problem);
+                break;
+        case TARGET_ORIGIN:
+                decide_origin(c, head, &t);
+                break;
+        case TARGET_ABSOLUTE:
+                decide_absolute(c, head, &t, r, problem);
+                break;
+        case TARGET_OTHER:
                 connection_set_subject(c, "%.*s", (int) head->method.size, head->method.data);
                 request_refuse(c, authorized(c->broker, head) ? ANSWER_SCHEME : ANSWER_CREDENTIAL, NULL, NULL);
+                break;
         }
 }

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "basic/clock.h"
@@ -10,16 +11,18 @@
 #include "basic/text.h"
 #include "errand/attach.h"
 #include "errand/describe.h"
+#include "errand/follow.h"
 #include "errand/keys.h"
 #include "errand/message-bus.h"
 #include "errand/modes.h"
+#include "errand/notices.h"
 #include "errand/relay.h"
 #include "errand/terminal.h"
+#include "errand/waiting.h"
 #include "shared/bus-object.h"
 
 #define DRIVER "org.freedesktop.DBus"
 #define DRAIN_USEC (2 * USEC_PER_SEC) /* for output that is on its way when the command has ended */
-#define NOTICES_MAX 20U               /* kept while a terminal is raw: the newest would be lost in thousands anyway */
 
 typedef struct Attachment {
         Connection *connection;
@@ -27,43 +30,28 @@ typedef struct Attachment {
         char path[BUS_PATH_MAX];
         AttachFlags flags;
         sd_event *event;
-        sd_event_source *drain;
+        sd_event_source *drain, *slow;
         AttachPipes *pipes;
         int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
         Relay *in, *out, *error;
+        Follow *follow;
         Keys keys;
         Modes modes;
         char undo[MODES_UNDO_MAX];
         unsigned open;   /* outputs that have not come to their end */
         bool starting, running, exited, cancelled, leaving, shown;
+        bool told; /* what its start waits for */
         bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
         int pending; /* a signal that came before the command ran; 0: none */
         int code;
-        char **notices;
-        size_t n_left_out;
+        Notices notices;
 } Attachment;
-
-int exit_code_of(const char *reason, int status) {
-        if (streq(reason, "lost"))
-                return EXIT_LOST;
-        if (streq(reason, "setup"))
-                return status >= EXIT_NOT_SET_UP && status <= EXIT_NOT_FOUND ? status : EXIT_NOT_SET_UP;
-        return status & 0xff;
-}
 
 static void leave(Attachment *a, int code) {
         if (a->leaving)
                 return;
         a->leaving = true;
         a->code = code;
-}
-
-static void show_notices(Attachment *a) {
-        for (char **s = a->notices; s && *s; s++)
-                log_info("%s", *s);
-        if (a->n_left_out > 0)
-                log_info("%zu more of these were left out; errand session show %s counts the refused connections", a->n_left_out, a->id);
-        a->notices = strv_free(a->notices);
 }
 
 static int notice(Attachment *a, const char *text) {
@@ -73,10 +61,7 @@ static int notice(Attachment *a, const char *text) {
                 log_info("%s", text);
                 return 0;
         }
-        if (strv_length(a->notices) < NOTICES_MAX)
-                return strv_extend(&a->notices, text);
-        a->n_left_out++;
-        return 0;
+        return notices_add(&a->notices, text);
 }
 
 /* ---- output ---- */
@@ -91,6 +76,8 @@ static int on_drained(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 /* The command has ended: what it wrote last is still to be shown. */
 static void drain(Attachment *a, int code) {
         a->code = code;
+        if (a->follow && code != EXIT_LOST)
+                follow_finish(a->follow);
         if (a->open == 0) {
                 leave(a, code);
                 return;
@@ -255,8 +242,15 @@ static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
         return 0;
 }
 
+/* A service manager that waits for it. */
+static void tell_running(const Attachment *a) {
+        if (a->flags & ATTACH_SERVICE)
+                (void) sd_notifyf(false, "READY=1\nSTATUS=Session %s runs", a->id);
+}
+
 static int attach(Attachment *a) {
         a->running = true;
+        tell_running(a);
         if (a->pending > 0)
                 (void) call(a, "Kill", NULL, "i", a->pending);
         if (!(a->flags & ATTACH_TERMINAL))
@@ -271,6 +265,7 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
 
         a->starting = false;
         if (!e && a->exited) {
+                tell_running(a);
                 drain(a, a->code);
                 return 0;
         }
@@ -303,7 +298,7 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
                 (void) notice(a, "the session was lost: nobody can say how its command ended");
         else if (streq(reason, "killed"))
                 (void) notice(a, "the session's sandbox was killed, and its command with it");
-        a->code = exit_code_of(reason, status);
+        a->code = a->cancelled ? a->code : exit_code_of(reason, status);
         if (!a->starting) /* else the answer to Start is on its way, and says why */
                 drain(a, a->code);
         return 0;
@@ -321,26 +316,16 @@ static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         return 0;
 }
 
-/* A name that could be pasted into a shell as it is; what else a session asked for is named, and no more. */
-static bool is_exact_host(const char *s) {
-        return *s && *s != '-' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-_:")] == 0;
-}
-
 static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Attachment *a = userdata;
         const char *host;
         uint16_t port;
         uint32_t count;
-        char text[768];
+        char text[REFUSED_TEXT_MAX];
 
         if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
                 return 0;
-        if (is_exact_host(host))
-                (void) snprintf(text, sizeof(text), "refused: %.255s, port %u; \"errand grant %s %.255s\" lets the next connection through", host, port,
-                                a->id, host);
-        else
-                (void) snprintf(text, sizeof(text), "refused: \"%.255s\", port %u", host, port);
-        (void) notice(a, text);
+        (void) notice(a, refused_text(a->id, host, port, text));
         return 0;
 }
 
@@ -426,6 +411,16 @@ static int stopped(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_e
         return 0;
 }
 
+/* That it has stopped is told by its end. */
+static int refused_to_stop(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        Attachment *a = userdata;
+
+        if (e && !a->exited)
+                (void) bus_failure(e, -sd_bus_message_get_errno(m), "Failed to stop session %s", a->id);
+        return 0;
+}
+
 static void stop_here(Attachment *a) {
         terminal_restore();
         (void) raise(SIGSTOP);
@@ -459,9 +454,11 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 leave(a, EXIT_DETACHED);
                 return 0;
         }
-        if (a->running)
+        if (a->running && (a->flags & ATTACH_SERVICE))
+                (void) call(a, "Stop", refused_to_stop, NULL);
+        else if (a->running)
                 (void) call(a, "Kill", NULL, "i", signal);
-        else if (a->pending == 0)
+        else if (a->pending == 0 && !a->told && !(a->flags & ATTACH_SERVICE))
                 a->pending = signal; /* the command may be running already, and its trap waiting */
         else if (!a->cancelled) {
                 log_info("stopping session %s, which has not started yet", a->id);
@@ -470,6 +467,26 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 (void) call(a, "Stop", stopped, NULL);
         } else
                 leave(a, 128 + signal);
+        return 0;
+}
+
+static int on_slow_described(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        _cleanup_free_ char *text = sd_bus_message_is_method_error(m, NULL) ? NULL : waiting_text(m), *line = NULL;
+        Attachment *a = userdata;
+
+        if (!a->starting || a->leaving || !text || !*text)
+                return 0;
+        if (asprintf(&line, "session %s: waiting for %s; Ctrl-C stops it", a->id, text) >= 0)
+                (void) notice(a, line);
+        a->told = true;
+        return 0;
+}
+
+static int on_slow(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Attachment *a = userdata;
+
+        if (a->starting)
+                (void) call(a, "Describe", on_slow_described, NULL);
         return 0;
 }
 
@@ -494,10 +511,11 @@ static void attachment_done(Attachment *a) {
         terminal_restore();
         if (a->shown && a->code == EXIT_DETACHED && isatty(STDOUT_FILENO))
                 (void) !write(STDOUT_FILENO, "\n", 1); /* the cursor is wherever the program left it */
-        show_notices(a);
+        notices_show(&a->notices, a->id);
         relay_free(a->in);
         relay_free(a->out);
         relay_free(a->error);
+        follow_free(a->follow);
         a->terminal = safe_close(a->terminal);
         a->terminal_input = safe_close(a->terminal_input);
         if (a->pipes) {
@@ -506,6 +524,7 @@ static void attachment_done(Attachment *a) {
                 a->pipes->error = safe_close(a->pipes->error);
         }
         sd_event_source_disable_unref(a->drain);
+        sd_event_source_disable_unref(a->slow);
         (void) sd_bus_detach_event(a->connection->bus);
         sd_event_unref(a->event);
 }
@@ -513,9 +532,10 @@ static void attachment_done(Attachment *a) {
 static int prepare(Attachment *a) {
         int r;
 
+        a->connection->listens = true;
         r = sd_event_new(&a->event);
         if (r >= 0)
-                r = watch_signals(a);
+                r = sd_event_add_time_relative(a->event, &a->slow, CLOCK_MONOTONIC, WAITING_USEC, 0, on_slow, a);
         if (r >= 0)
                 r = sd_bus_attach_event(a->connection->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
@@ -524,7 +544,11 @@ static int prepare(Attachment *a) {
                 log_error_errno(r, "Failed to set up an event loop: %m");
                 return EXIT_NOT_SET_UP;
         }
-        return subscribe(a);
+        r = a->flags & ATTACH_SERVICE ? follow_new(a->connection, a->id, a->event, &a->follow) : EXIT_OK;
+        if (r == EXIT_OK)
+                r = subscribe(a);
+        /* From here on signals are events; before, while errandd may not answer, they end this program. */
+        return r == EXIT_OK && watch_signals(a) < 0 ? EXIT_NOT_SET_UP : r;
 }
 
 /* The signal may have gone when nobody listened yet, or was refused for want of room. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/json-writer.h"
@@ -8,17 +9,37 @@
 #include "errand/json-output.h"
 #include "errand/table.h"
 #include "errand/verbs.h"
-#include "errandd/config.h"
+#include "errandd/config-check.h"
 
 /* Without a daemon: the same reader as errandd's, so that a file can be looked at before anything is installed. */
 
-static int print_json(char *const *problems, char *const *warnings) {
+static void add_sentences(JsonWriter *w, const char *name, const char *file, char *const *list) {
+        json_open_array(w, name);
+        for (; list && *list; list++) {
+                ConfigSentence s;
+
+                config_sentence_parse(file, *list, &s);
+                json_open_object(w, NULL);
+                json_add_string(w, "file", file);
+                if (s.line > 0)
+                        json_add_u64(w, "line", s.line);
+                if (s.key[0])
+                        json_add_string(w, "key", s.key);
+                json_add_string(w, "text", s.text);
+                json_close_object(w);
+        }
+        json_close_array(w);
+}
+
+static int print_check_json(const char *file, const ConfigCheck *c) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         json_open_object(&w, NULL);
-        json_add_bool(&w, "accepted", !problems);
-        json_add_strings(&w, "problems", problems);
-        json_add_strings(&w, "warnings", warnings);
+        json_add_bool(&w, "accepted", !c->problems);
+        add_sentences(&w, "problems", file, c->problems);
+        add_sentences(&w, "findings", file, c->findings);
+        add_sentences(&w, "warnings", file, c->warnings);
+        add_sentences(&w, "inert", file, c->inert);
         json_close_object(&w);
         return json_print(&w, stdout);
 }
@@ -30,9 +51,26 @@ static void print_list(FILE *f, const char *before, char *const *list) {
         }
 }
 
+static void print_check(const char *file, const ConfigCheck *c) {
+        print_list(stderr, "", c->problems);
+        print_list(stderr, "", c->findings);
+        print_list(stdout, "warning: ", c->warnings);
+        print_list(stdout, "note: ", c->inert);
+        if (!c->problems && c->findings)
+                fprintf(stderr, "%s: errandd takes it, and what is said above will not work on this host\n", file);
+        else if (!c->problems)
+                printf("%s: no problems\n", file);
+}
+
+/* Whose configuration it is, when that is not said: root's is the system's. */
+static ConfigMode mode_of_check(const Request *q) {
+        if (q->embedded)
+                return CONFIG_EMBEDDED;
+        return q->user || (!q->system && geteuid() != 0) ? CONFIG_USER : CONFIG_SYSTEM;
+}
+
 int verb_config_check(const Request *q) {
-        _cleanup_(config_freep) Config *c = NULL;
-        _cleanup_strv_free_ char **problems = NULL;
+        _cleanup_(config_check_done) ConfigCheck check = {};
         _cleanup_close_ int fd = -EBADF;
         const char *file = q->operands[0];
         int r;
@@ -43,19 +81,13 @@ int verb_config_check(const Request *q) {
                 log_error_errno(r, "%s cannot be opened: %m", file);
                 return r == ENOENT ? EXIT_NOT_THERE : r == EACCES || r == EPERM ? EXIT_NOT_PERMITTED : EXIT_FAILED;
         }
-        r = config_read_fd(file, fd, CONFIG_SYSTEM, &c, &problems);
-        if (r < 0 && r != -EBADMSG) {
+        r = config_check(file, fd, mode_of_check(q), &check);
+        if (r < 0) {
                 log_error_errno(r, "%s cannot be checked: %m", file);
                 return EXIT_FAILED;
         }
-        if (q->json) {
-                int code = print_json(problems, c ? c->warnings : NULL);
-                return r < 0 ? EXIT_CONFIGURATION : code;
-        }
-        print_list(stderr, "", problems);
-        if (r < 0)
-                return EXIT_CONFIGURATION;
-        print_list(stdout, "warning: ", c->warnings);
-        printf("%s: no problems\n", file);
-        return EXIT_OK;
+        int code = q->json ? print_check_json(file, &check) : EXIT_OK;
+        if (!q->json)
+                print_check(file, &check);
+        return check.problems ? EXIT_CONFIGURATION : check.findings ? EXIT_FAILED : code;
 }

@@ -20,6 +20,7 @@ typedef struct Connection {
         char *place; /* for people: the path of the socket, or which bus it is */
         char *owner; /* errandd's unique name, which calls go to; NULL on its private socket */
         pid_t agent; /* who asks for passwords; 0: nobody */
+        bool listens; /* to signals, by handlers that are not to be called in the midst of something else */
 } Connection;
 
 Connection *connection_free(Connection *c);
@@ -35,6 +36,9 @@ typedef enum ConnectFlags {
 /* The first that is there: on the system bus, on one's own session's, embedded; or the one that the request names. A bus that may not be used is an
  * error, and not taken for one where there is no errandd. */
 int connection_open(const Request *q, ConnectFlags flags, Connection **ret);
+
+/* Whether another errandd of one's own is there by now: EXIT_OK with *ret, or EXIT_NO_DAEMON without a word. */
+int connection_again(const Request *q, Connection **ret);
 
 /* The terminal is about to be something else's. */
 void connection_leave_terminal(Connection *c);

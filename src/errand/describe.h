@@ -6,7 +6,7 @@
 #include "errand/connect.h"
 
 typedef struct Description {
-        const char *state, *reason, *project, *provider, *model, *network, *backend; /* of the message; never NULL after describe() */
+        const char *state, *reason, *text, *project, *provider, *model, *network, *backend; /* of the message; never NULL after describe() */
         char *command; /* nor this */
         char *allow;   /* NULL: as configured */
         int status;
@@ -18,6 +18,11 @@ typedef struct Description {
 
 void description_done(Description *d);
 int describe(Connection *c, const char *id, Description *ret); /* an ExitCode */
+/* EXIT_NOT_THERE without a word when there is none that the caller may see. */
+int describe_if_there(Connection *c, const char *id, Description *ret);
 
 /* Its command has ended, or never will begin. */
 bool description_ended(const Description *d);
+
+/* The exit code of a session that has ended, for reason and status as errandd tells them. */
+int exit_code_of(const char *reason, int status);

@@ -11,13 +11,6 @@
 #include "errand/verbs.h"
 #include "shared/bus-object.h"
 
-typedef struct GrantLine {
-        const char *path, *host, *duration;
-        uint64_t expires;
-        uint32_t by;
-        unsigned number;
-} GrantLine;
-
 static int list_call(Connection *c, const char *id, sd_bus_message **ret) {
         char doing[96];
         int r = check_id(id);
@@ -93,18 +86,27 @@ static void add_grant(Table *t, const char *id, const GrantLine *g) {
                 table_addf(t, "%u", g->by);
 }
 
-static int add_grants(Connection *c, const char *id, Table *t) {
+int grants_each(Connection *c, const char *id, int (*each)(const char *id, const GrantLine *g, void *userdata), void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int code = EXIT_OK, r;
         GrantLine g;
-        int r;
 
         r = list_call(c, id, &m);
         if (r != EXIT_OK)
                 return r;
         r = sd_bus_message_enter_container(m, 'a', "(osstu)");
-        while (r >= 0 && (r = next_grant(m, &g)) > 0)
-                add_grant(t, id, &g);
-        return r < 0 ? unreadable(id, r) : EXIT_OK;
+        while (r >= 0 && code == EXIT_OK && (r = next_grant(m, &g)) > 0)
+                code = each(id, &g, userdata);
+        return r < 0 ? unreadable(id, r) : code;
+}
+
+static int add_one(const char *id, const GrantLine *g, void *userdata) {
+        add_grant(userdata, id, g);
+        return EXIT_OK;
+}
+
+static int add_grants(Connection *c, const char *id, Table *t) {
+        return grants_each(c, id, add_one, t);
 }
 
 int grants_print(Connection *c, const char *id) {

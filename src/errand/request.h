@@ -13,7 +13,7 @@ typedef struct Request {
         bool json, no_pager, system, user, embedded, no_start, quiet;
         bool follow, all, keep_terminal, no_terminal, attach, remove;
         const char *state_dir, *config, *account;
-        const char *project, *id, *provider, *model, *network;
+        const char *project, *id, *provider, *model, *network, *file;
         const char *signal, *outcome, *since, *limit;
         char **allow, **env;
         char *const *operands; /* ends with NULL; for run and create the command, empty for the configured agent's */

@@ -9,11 +9,12 @@
 #include "basic/text.h"
 #include "errand/create.h"
 #include "errand/describe.h"
+#include "errand/follow.h"
 #include "errand/json-output.h"
 #include "errand/sessions.h"
+#include "errand/table.h"
 #include "errand/verbs.h"
 
-#define TRANSCRIPT_CHUNK (256U * 1024U)
 #define FOLLOW_MSEC 200 /* a transcript grows without telling */
 
 int verb_session_create(const Request *q) {
@@ -135,34 +136,12 @@ int verb_session_attach(const Request *q) {
         return attach_session(c, id, ATTACH_TERMINAL, NULL);
 }
 
-/* Prints one piece from *offset on; *ret_more: there was something. */
-static int print_transcript(Connection *c, const char *id, uint64_t *offset, bool *ret_more) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        const void *data;
-        uint64_t next;
-        size_t size;
-        int r;
+/* Who looks into the transcript wants to know why there is none. */
+static void say_nothing_ran(const char *id, const Description *d) {
+        _cleanup_free_ char *text = text_for_terminal(d->text);
 
-        r = session_call(c, id, "ReadTranscript", "Failed to read its transcript", &m, "tu", *offset, TRANSCRIPT_CHUNK);
-        if (r != EXIT_OK)
-                return r;
-        r = sd_bus_message_read_basic(m, 't', &next);
-        if (r >= 0)
-                r = sd_bus_message_read_array(m, 'y', &data, &size);
-        if (r < 0) {
-                log_error_errno(r, "session %s: its transcript cannot be read: %m", id);
-                return EXIT_FAILED;
-        }
-        *ret_more = next > *offset;
-        *offset = next;
-        r = write_all(STDOUT_FILENO, data, size);
-        if (r == -EPIPE)
-                return EXIT_FAILED;
-        if (r < 0) {
-                log_error_errno(r, "Failed to write to standard output: %m");
-                return EXIT_FAILED;
-        }
-        return EXIT_OK;
+        if (streq(d->reason, "setup"))
+                log_info("session %s wrote nothing, since nothing ran: %s", id, text && *text ? text : "no reason was given");
 }
 
 int verb_session_logs(const Request *q) {
@@ -176,14 +155,16 @@ int verb_session_logs(const Request *q) {
         while (r == EXIT_OK) {
                 _cleanup_(description_done) Description d = {};
 
-                r = print_transcript(c, id, &offset, &more);
+                r = transcript_print(c, id, &offset, &more);
                 if (r != EXIT_OK || more)
                         continue;
-                if (!q->follow || ended)
+                if (ended || (!q->follow && offset > 0))
                         break;
                 /* Once more after the end: what came between is read, too. */
                 r = describe(c, id, &d);
-                ended = r == EXIT_OK && description_ended(&d);
+                ended = !q->follow || (r == EXIT_OK && description_ended(&d));
+                if (ended && r == EXIT_OK && offset == 0)
+                        say_nothing_ran(id, &d);
                 if (!ended)
                         (void) poll(NULL, 0, FOLLOW_MSEC);
         }

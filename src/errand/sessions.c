@@ -151,19 +151,29 @@ static void print_account(const char *label, uint32_t uid) {
         print_line(label, account ? account->pw_name : number);
 }
 
+const char *exit_text(const char *reason, int status, char buffer[static EXIT_TEXT_MAX]) {
+        const char *signal = status > 128 ? sigabbrev_np(status - 128) ?: "?" : "?";
+
+        if (streq(reason, "exited"))
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "exited with %d", status);
+        else if (streq(reason, "signal") || streq(reason, "killed"))
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "%s by signal %d (%s)", streq(reason, "signal") ? "ended" : "killed", status - 128, signal);
+        else if (streq(reason, "setup"))
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "nothing ran, exit code %d", status);
+        else if (streq(reason, "lost"))
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "lost: nobody can say how it ended");
+        else
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "%.64s, exit code %d", reason, status);
+        return buffer;
+}
+
 static void print_ended(const Description *d) {
-        char how[160];
+        char how[EXIT_TEXT_MAX];
 
         if (!*d->reason)
                 return;
-        if (streq(d->reason, "exited"))
-                (void) snprintf(how, sizeof(how), "exited with %d", d->status);
-        else if (streq(d->reason, "signal") || streq(d->reason, "killed"))
-                (void) snprintf(how, sizeof(how), "%s by signal %d (%s)", streq(d->reason, "signal") ? "ended" : "killed", d->status - 128,
-                                d->status > 128 ? sigabbrev_np(d->status - 128) ?: "?" : "?");
-        else
-                (void) snprintf(how, sizeof(how), "%.64s, exit code %d", d->reason, d->status);
-        print_line("result", how);
+        print_line("result", exit_text(d->reason, d->status, how));
+        print_line("reason", d->text);
 }
 
 static void print_description(const char *id, const Description *d) {

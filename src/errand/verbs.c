@@ -27,9 +27,11 @@ const Verb verbs[] = {
         {"threads", "show", "ID", 1, 1, false, LISTS, "Show a record, its grants and its newest provider calls", verb_threads_show},
         {"threads", "rm", "ID…", 1, UINT32_MAX, false, DAEMON, "Remove the record, state and receipts of sessions that ended",
          verb_threads_rm},
+        {NULL, "monitor", "[ID…]", 0, UINT32_MAX, false, DAEMON | OPTIONS_EVENTS, "Print what happens to sessions, as it happens", verb_monitor},
         {NULL, "report", "", 0, 0, false, LISTS, "Print what is enforced here, and what is not", verb_report},
         {NULL, "reload", "", 0, 0, false, DAEMON, "Have errandd read its configuration again", verb_reload},
-        {"config", "check", "FILE", 1, 1, false, OPTIONS_OUTPUT, "Print every problem of a configuration", verb_config_check},
+        {"config", "check", "FILE", 1, 1, false, OPTIONS_OUTPUT | OPTIONS_MODE, "Print every problem of a configuration, and what it names that is not there",
+         verb_config_check},
 };
 const size_t n_verbs = ELEMENTSOF(verbs);
 
@@ -37,7 +39,7 @@ const size_t n_verbs = ELEMENTSOF(verbs);
 
 const Option options[] = {
         {"--help", "-h", NULL, OPTION_FLAG, OPTIONS_COMMON, AT(help), "print this"},
-        {"--json", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(json), "print JSON, for programs"},
+        {"--json", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT | OPTIONS_EVENTS, AT(json), "print JSON, for programs"},
         {"--no-pager", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(no_pager), "do not pipe long output into a pager"},
         {"--project", "-p", "DIR", OPTION_TEXT, OPTIONS_CREATE, AT(project),
          "the directory to work in (default: the current one); with --system a project's name"},
@@ -49,6 +51,7 @@ const Option options[] = {
         {"--id", NULL, "ID", OPTION_TEXT, OPTIONS_CREATE, AT(id), "the session's id: 1 to 28 of a-z and 0-9 (default: a new one)"},
         {"--terminal", "-t", NULL, OPTION_FLAG, OPTIONS_CREATE, AT(keep_terminal), "give it a terminal of its own, even from a pipe"},
         {"--no-terminal", "-T", NULL, OPTION_FLAG, OPTIONS_CREATE, AT(no_terminal), "give it this program's input and output as they are"},
+        {"--file", "-F", "FILE", OPTION_TEXT, OPTIONS_RUN, AT(file), "start the session that ID.json describes, again if there was one"},
         {"--rm", NULL, NULL, OPTION_FLAG, OPTIONS_RUN, AT(remove), "remove its record, state and receipts when it has ended"},
         {"--quiet", "-q", NULL, OPTION_FLAG, OPTIONS_RUN, AT(quiet), "print no notices about refused hosts and the like"},
         {"--attach", NULL, NULL, OPTION_FLAG, OPTIONS_START, AT(attach), "attach to it, as errand run does"},
@@ -59,9 +62,9 @@ const Option options[] = {
         {"--outcome", NULL, "OUTCOME", OPTION_TEXT, OPTIONS_RECEIPTS, AT(outcome),
          "those only: completed, interrupted, denied, refused, upstream-unreachable"},
         {"--since", NULL, "SPAN", OPTION_TEXT, OPTIONS_RECEIPTS, AT(since), "those of the last SPAN only, such as 2h"},
-        {"--system", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(system), "use the system's errandd"},
-        {"--user", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(user), "use the errandd on the bus of one's own session"},
-        {"--embedded", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(embedded), "use an errandd of one's own, and start it if need be"},
+        {"--system", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON | OPTIONS_MODE, AT(system), "use the system's errandd"},
+        {"--user", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON | OPTIONS_MODE, AT(user), "use the errandd on the bus of one's own session"},
+        {"--embedded", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON | OPTIONS_MODE, AT(embedded), "use an errandd of one's own, and start it if need be"},
         {"--no-start", NULL, NULL, OPTION_FLAG, OPTIONS_DAEMON, AT(no_start), "do not start an errandd"},
         {"--state-dir", NULL, "DIR", OPTION_TEXT, OPTIONS_DAEMON, AT(state_dir), "embedded: where its state is (or $ERRAND_EMBEDDED_STATE)"},
         {"--config", "-c", "FILE", OPTION_TEXT, OPTIONS_DAEMON, AT(config), "embedded: its configuration (or $ERRAND_CONFIG)"},
@@ -186,6 +189,7 @@ int verbs_print_json(FILE *f) {
                         json_add_string(&w, "name", options[k].name);
                         json_add_string(&w, "brief", options[k].brief);
                         json_add_string(&w, "value", options[k].value);
+                        json_add_string(&w, "help", options[k].help);
                         json_close_object(&w);
                 }
                 json_close_array(&w);

@@ -18,6 +18,8 @@ typedef enum OptionGroup {
         OPTIONS_KILL = 1 << 7,
         OPTIONS_ALL = 1 << 8,
         OPTIONS_START = 1 << 9,
+        OPTIONS_EVENTS = 1 << 10,
+        OPTIONS_MODE = 1 << 11, /* which errandd is meant, without talking to it */
 } OptionGroup;
 
 struct Verb {
@@ -82,6 +84,7 @@ int verb_receipts(const Request *q);
 int verb_threads_list(const Request *q);
 int verb_threads_show(const Request *q);
 int verb_threads_rm(const Request *q);
+int verb_monitor(const Request *q);
 int verb_report(const Request *q);
 int verb_reload(const Request *q);
 int verb_config_check(const Request *q);

@@ -40,14 +40,11 @@ static const Action actions[] = {
         METHOD(SESSION, "Start", CONTROL, OBJECT),
         METHOD(SESSION, "Stop", CONTROL, OBJECT),
         METHOD(SESSION, "Kill", CONTROL, OBJECT),
-        METHOD(SESSION, "Interrupt", CONTROL, OBJECT),
         LARGE(SESSION, "Describe", READ, OBJECT),
         LARGE(SESSION, "ReadTranscript", READ, OBJECT),
         METHOD(SESSION, "Attach", ATTACH, OBJECT),
         METHOD(SESSION, "OpenStdio", ATTACH, OBJECT),
         METHOD(SESSION, "Resize", ATTACH, OBJECT),
-        METHOD(SESSION, "Say", ATTACH, OBJECT),
-        METHOD(SESSION, "Prompt", ATTACH, OBJECT),
         METHOD(SESSION, "Grant", GRANT, OBJECT),
         METHOD(SESSION, "Collect", COLLECT, OBJECT),
         PROPERTY(SESSION, "Id", READ, OBJECT),
@@ -82,11 +79,12 @@ static const Action actions[] = {
         PROPERTY(RECEIPT, "Outcome", READ, OBJECT),
         PROPERTY(RECEIPT, "Unrecorded", READ, OBJECT),
 
-        PROPERTY(LOG_CONTROL, "LogLevel", MANAGE, NONE),
-        PROPERTY(LOG_CONTROL, "LogTarget", MANAGE, NONE),
+        /* Whoever changes these can hide what they do next. */
+        PROPERTY(LOG_CONTROL, "LogLevel", PUBLIC, NONE),
+        PROPERTY(LOG_CONTROL, "LogTarget", PUBLIC, NONE),
         PROPERTY(LOG_CONTROL, "SyslogIdentifier", PUBLIC, NONE),
-        WRITABLE(LOG_CONTROL, "LogLevel", MANAGE, NONE),
-        WRITABLE(LOG_CONTROL, "LogTarget", MANAGE, NONE),
+        WRITABLE(LOG_CONTROL, "LogLevel", ROOT, NONE),
+        WRITABLE(LOG_CONTROL, "LogTarget", ROOT, NONE),
 };
 
 static const struct {
@@ -100,6 +98,7 @@ static const struct {
         [PERMISSION_READ] = {"org.errand1.read-own", "org.errand1.read-others"},
         [PERMISSION_COLLECT] = {"org.errand1.collect-own", "org.errand1.collect-others"},
         [PERMISSION_MANAGE] = {"org.errand1.manage-daemon", "org.errand1.manage-daemon"},
+        [PERMISSION_ROOT] = {NULL, NULL},
 };
 
 const Action *action_find(const char *interface, const char *member, MemberKind kind) {

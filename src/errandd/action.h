@@ -14,6 +14,7 @@ typedef enum Permission {
         PERMISSION_READ,    /* see it, its transcript, grants and receipts */
         PERMISSION_COLLECT, /* remove its record, state and receipts */
         PERMISSION_MANAGE,  /* the daemon itself */
+        PERMISSION_ROOT,    /* how the daemon tells what happens: uid 0, and nobody is asked; where all is one account's, that account */
         _PERMISSION_MAX,
         _PERMISSION_INVALID = -EINVAL,
 } Permission;
@@ -42,7 +43,7 @@ typedef struct Action {
 /* NULL: not in the table, so denied. Properties.Get, GetAll and Set are not in it: they are looked up by the property they name. */
 const Action *action_find(const char *interface, const char *member, MemberKind kind);
 
-/* polkit's action id for the caller's own session, or for another's. NULL for public, which polkit is not asked about. */
+/* polkit's action id for the caller's own session, or for another's. NULL for public and root, which polkit is not asked about. */
 const char *permission_action_id(Permission p, bool own);
 
 /* The table, for tests and for those that compare it with the vtables. */

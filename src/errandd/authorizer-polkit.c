@@ -142,6 +142,8 @@ static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, Autho
         Question *question;
         int r;
 
+        if (q->permission == PERMISSION_ROOT)
+                return q->uid == 0;
         if (q->uid == (uid_t) -1 || !action)
                 return 0;
         if (q->uid == 0 || (operator && q->permission != PERMISSION_CREATE && q->permission != PERMISSION_MANAGE))

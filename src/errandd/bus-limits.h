@@ -38,4 +38,3 @@
 #define BUS_ALLOW_SIZE_MAX (BUS_ALLOW_MAX * 256U)
 #define BUS_TRANSCRIPT_MAX (1024U * 1024U) /* of one ReadTranscript */
 #define BUS_OBJECTS_MAX 16384U             /* of one GetManagedObjects, some 8 MiB */
-#define BUS_RECEIPT_PAGES_MAX 32U          /* pages of receipts that are looked through for those of one caller */

@@ -5,6 +5,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/config-check.h"
 #include "errandd/config-load.h"
 #include "shared/json-check.h"
 #include "shared/message.h"
@@ -45,30 +46,29 @@ static int refuse(Fault *f, char *const *problems) {
         return fault_set(f, ERROR_CONFIGURATION, "%s", text ?: "the configuration is refused");
 }
 
-/* What the mode says where the configuration is to be read. The units name the state directory, so that another one would have no brokers. */
+/* What the mode says of a good configuration, and what of it this host does not have. */
 static int settle(const Paths *paths, bool enforce, Config *c, Fault *f) {
-        const char *file = paths->config ?: "the configuration";
+        ConfigMode mode = paths->mode->config;
+        _cleanup_strv_free_ char **refusals = NULL;
 
-        if (c->sandbox.backend != BACKEND_BAILEY)
-                return fault_set(f, ERROR_CONFIGURATION, "%s: sandbox.backend: \"%s\" is not supported by this version; leave it out", file,
-                                 backend_to_string((SandboxBackend) c->sandbox.backend));
-        switch (paths->mode->config) {
-        case CONFIG_SYSTEM:
-                if (!streq(c->state_dir, paths->state))
-                        return fault_set(f, ERROR_CONFIGURATION, "%s: stateDir: the units of this installation keep sessions in %s; mount another file "
-                                         "system there to move them", file, paths->state);
-                break;
-        case CONFIG_USER:
-                if (c->state_dir)
-                        log_warning("%s: stateDir does nothing in user mode; $XDG_STATE_HOME moves the state", file);
-                break;
-        case CONFIG_EMBEDDED:
-                c->sandbox.require_full_enforcement = enforce;
-                if (c->state_dir)
-                        log_warning("%s: stateDir does nothing in embedded mode; --state-dir moves the state", file);
-                break;
+        int r = config_add_refusals(c, &refusals);
+        for (char **s = refusals; s && *s; s++) {
+                char *longer;
+                if (asprintf(&longer, "%s: %s", paths->config ?: "the configuration", *s) < 0)
+                        return fault_set(f, ERROR_CONFIGURATION, "out of memory");
+                free(*s);
+                *s = longer;
         }
-        return 0;
+        if (r >= 0 && refusals)
+                return refuse(f, refusals);
+        if (paths->state_fd >= 0 && mode != CONFIG_EMBEDDED && !streq_ptr(c->state_dir, paths->state_named))
+                return fault_set(f, ERROR_CONFIGURATION, "%s: stateDir: what runs is in %s; restart errandd to move to another, without sessions", paths->config ?: "",
+                                 paths->state);
+        if (mode == CONFIG_EMBEDDED)
+                c->sandbox.require_full_enforcement = enforce;
+        if (r >= 0)
+                r = config_add_findings(c, mode, getenv("CREDENTIALS_DIRECTORY"), &c->warnings);
+        return r < 0 ? fault_set(f, ERROR_CONFIGURATION, "out of memory") : 0;
 }
 
 int config_load(const Paths *paths, Config **ret, Fault *f) {

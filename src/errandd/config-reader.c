@@ -7,11 +7,10 @@
 #define SHOWN_MAX 80U /* bytes of text from the file in one sentence, before its escapes */
 
 _printf_(3, 0) static void add_sentence(ConfigReader *r, char ***list, const char *format, va_list ap) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
         char *sentence;
 
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
+        if (!text) {
                 r->error = -ENOMEM;
                 return;
         }
@@ -182,6 +181,8 @@ void config_read_object(ConfigReader *r, const ConfigKey *keys, size_t n_keys, J
                         continue;
                 }
                 size_t mark = config_enter(r, m->data);
+                if (!startswith(r->path, "agent.providers.") && strv_extend(&r->given, r->path) < 0)
+                        r->error = -ENOMEM;
                 config_read_value(r, key, json_object_get_member(object, m->data), base);
                 config_leave(r, mark);
         }

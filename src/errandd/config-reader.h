@@ -54,6 +54,7 @@ typedef struct ConfigReader {
         const char *name; /* of the file */
         ConfigMode mode;
         char **problems, **warnings;
+        char **given; /* Config.given */
         char path[512]; /* of the value being read; long names are cut in it */
         size_t path_size;
         bool inline_secrets;

@@ -7,6 +7,7 @@
 
 #include "basic/parse.h"
 #include "basic/path.h"
+#include "basic/size.h"
 #include "basic/text.h"
 #include "errandd/config-reader.h"
 #include "errandd/config-values.h"
@@ -69,19 +70,8 @@ static void read_count(ConfigReader *r, const ConfigKey *key, JsonNode *node, ui
         *field = (uint64_t) value * scale;
 }
 
-static void format_bytes(uint64_t bytes, char *buffer, size_t size) {
-        static const char suffixes[] = "\0kmgt";
-        unsigned unit = 0;
-
-        while (unit < 4 && bytes > 0 && bytes % 1024 == 0) {
-                bytes /= 1024;
-                unit++;
-        }
-        (void) snprintf(buffer, size, "%" PRIu64 "%.1s", bytes, suffixes + unit);
-}
-
 static void read_bytes(ConfigReader *r, const ConfigKey *key, JsonNode *node, uint64_t *field) {
-        char least[32], most[32];
+        char least[SIZE_TEXT_MAX], most[SIZE_TEXT_MAX];
         uint64_t value;
 
         if (is_whole(node) && json_node_get_int(node) >= 0)
@@ -101,9 +91,7 @@ static void read_bytes(ConfigReader *r, const ConfigKey *key, JsonNode *node, ui
                         value = UINT64_MAX;
         }
         if (value < key->min || value > key->max) {
-                format_bytes(key->min, least, sizeof(least));
-                format_bytes(key->max, most, sizeof(most));
-                config_problem(r, "is not between %s and %s bytes", least, most);
+                config_problem(r, "is not between %s and %s bytes", size_exact(key->min, least), size_exact(key->max, most));
                 return;
         }
         *field = value;

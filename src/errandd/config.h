@@ -95,6 +95,7 @@ typedef struct ConfigGithub {
 } ConfigGithub;
 
 typedef struct Config {
+        unsigned n_ref;
         char *project_root, *state_dir; /* collapsed absolute paths; see ConfigMode */
         char **operators;
         ConfigAgent agent;
@@ -109,9 +110,11 @@ typedef struct Config {
         } timeouts;
         ConfigBudgets budgets; /* of one session, over all its providers */
         char **warnings; /* sentences of the same form as problems: what will not work, without being a reason to refuse */
+        char **given;    /* the keys that the file has, by their paths; not those within lists and providers */
 } Config;
 
-Config *config_free(Config *c);
+Config *config_ref(Config *c);
+Config *config_free(Config *c); /* the last of those who have it */
 DEFINE_CLEANUP(Config *, config_free);
 
 /* The defaults, as of an empty file. */
@@ -127,5 +130,8 @@ int config_read_fd(const char *name, int fd, ConfigMode mode, Config **ret, char
 
 /* NULL when there is none of that id. */
 const ConfigProvider *config_find_provider(const Config *c, const char *id);
+
+/* Keys that the file has and that do nothing with the rest of it, in that mode: a sentence each, appended to *list. */
+int config_add_inert(const Config *c, ConfigMode mode, char ***list);
 
 const char *backend_to_string(SandboxBackend b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
-#include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/gate.h"
 #include "errandd/gate-details.h"
+#include "errandd/message-size.h"
 
 /* Every message of every connection passes here before libsystemd looks for an object. In this order, and nothing has an effect before the
  * end of it: what is called (the table; what is not in it is denied), whom it concerns (a session that is the caller's to know of),
@@ -274,6 +274,8 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         r = authorize(l, m, answer, &q, error);
         if (r != 0)
                 return r;
+        if (p->action->permission == PERMISSION_ROOT)
+                return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "you may not set %s: only root may", p->action->member);
         if (p->session && !session_may_see(p->session, &caller))
                 return bus_not_found(error, p->object.kind == BUS_OBJECT_GRANT ? "grant" :
                                             p->object.kind == BUS_OBJECT_RECEIPT ? "receipt" : "session");

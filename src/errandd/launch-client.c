@@ -321,6 +321,23 @@ int launch_client_kill(LaunchClient *l, const char *session, int signal) {
         return channel_send(l->channel, &w, NULL, 0, NULL, NULL);
 }
 
+int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata) {
+        return ask(l, "usage", session, NULL, -EBADF, reply, userdata);
+}
+
+int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!connected(l))
+                return -ENOTCONN;
+        channel_open(l->channel, &w, "disk");
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "state");
+        json_add_string(&w, NULL, "project");
+        json_close_array(&w);
+        return channel_send(l->channel, &w, (const int[]){state, project}, 2, reply, userdata);
+}
+
 int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata) {
         return ask(l, "probe", NULL, NULL, -EBADF, reply, userdata);
 }

@@ -5,29 +5,29 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "errandd/bus-options.h"
+#include "errandd/config-check.h"
+#include "errandd/operation.h"
+#include "errandd/session-options.h"
 #include "shared/bus-message.h"
 
 static Manager *target_manager(BusTarget *t) {
-        return t->link->connection->face->manager;
+        return bus_link_manager(t->link);
 }
 
 static int method_subscribe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
         int r;
 
-        r = bus_link_may_keep(t->link, ACCOUNT_SUBSCRIPTION, error);
-        if (r < 0)
-                return r;
-        t->link->subscribed = true;
-        return sd_bus_reply_method_return(m, NULL);
+        r = bus_link_subscribe(t->link, error);
+        return r < 0 ? r : sd_bus_reply_method_return(m, NULL);
 }
 
 static int method_unsubscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         BusTarget *t = userdata;
 
-        t->link->subscribed = false;
+        bus_link_unsubscribe(t->link);
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -47,7 +47,7 @@ static int create_session(sd_bus_message *m, BusLink *l, Operation *later, sd_bu
         o.options.others = true;
         o.options.project_made = later ? on_project_made : NULL;
         o.options.project_userdata = later;
-        r = manager_create_session(l->connection->face->manager, &caller, &o.options, &s, &f);
+        r = manager_create_session(bus_link_manager(l), &caller, &o.options, &s, &f);
         if (r == -EINPROGRESS)
                 return r;
         if (r < 0)
@@ -219,16 +219,17 @@ static const BusOption receipt_options[] = {
         {"limit", "u", read_limit, 0},
 };
 
-/* Appends those of a page that the caller may see, until *left is used up. */
-static int append_receipts(sd_bus_message *reply, BusTarget *t, const StoredReceiptList *list, size_t *left) {
+const BusOption *receipt_options_table(size_t *ret_n) {
+        *ret_n = ELEMENTSOF(receipt_options);
+        return receipt_options;
+}
+
+static int append_receipts(sd_bus_message *reply, const StoredReceiptList *list) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < list->n_receipts && *left > 0; i++) {
+        for (size_t i = 0; r >= 0 && i < list->n_receipts; i++) {
                 const StoredReceipt *receipt = list->receipts + i;
 
-                if (!bus_link_find(t->link, receipt->session))
-                        continue;
-                (*left)--;
                 r = sd_bus_message_open_container(reply, 'a', "{sv}");
                 if (r >= 0)
                         r = bus_append_entry_path(reply, "Object", bus_receipt_path(receipt->number).text);
@@ -242,44 +243,56 @@ static int append_receipts(sd_bus_message *reply, BusTarget *t, const StoredRece
         return r;
 }
 
-/* Others' receipts are passed over, so that a page of them is not taken for the end. */
-static int append_receipt_pages(sd_bus_message *reply, BusTarget *t, ReceiptFilter *filter, sd_bus_error *error) {
-        size_t left = filter->limit, page = filter->limit;
+static int find_sessions(BusTarget *t, char ***ret) {
+        _cleanup_strv_free_ char **ids = calloc(1, sizeof(char *));
+
+        if (!ids)
+                return -ENOMEM;
+        for (Session *s = NULL; (s = manager_next(target_manager(t), s));)
+                if (bus_link_may_see(t->link, s)) {
+                        int r = strv_extend(&ids, session_record(s)->id);
+                        if (r < 0)
+                                return r;
+                }
+        *ret = TAKE_PTR(ids);
+        return 0;
+}
+
+/* Of what the caller may see: what it filters by else tells nothing of others'. */
+static int query_receipts(BusTarget *t, ReceiptFilter *filter, StoredReceiptList *ret, sd_bus_error *error) {
+        _cleanup_strv_free_ char **ids = NULL;
         Fault f = {};
-        int r = 0;
+        int r;
 
-        for (unsigned i = 0; i < BUS_RECEIPT_PAGES_MAX && left > 0; i++) {
-                StoredReceiptList list = {};
-                size_t n;
-
-                r = manager_receipts(target_manager(t), filter, &list, &f);
-                if (r < 0)
-                        return bus_fault(error, &f, r);
-                n = list.n_receipts;
-                if (n > 0)
-                        filter->before = list.receipts[n - 1].number;
-                r = append_receipts(reply, t, &list, &left);
-                stored_receipt_list_done(&list);
-                if (r < 0 || n < page)
-                        break;
+        if (filter->session && !bus_link_find(t->link, filter->session))
+                return 0;
+        if (!filter->session && !bus_link_caller(t->link).operator) {
+                r = find_sessions(t, &ids);
+                if (r < 0 || !*ids)
+                        return r;
+                filter->sessions = ids;
         }
-        return r;
+        r = manager_receipts(target_manager(t), filter, ret, &f);
+        filter->sessions = NULL;
+        return r < 0 ? bus_fault(error, &f, r) : 0;
 }
 
 static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(stored_receipt_list_done) StoredReceiptList list = {};
         ReceiptFilter filter = RECEIPT_FILTER_ANY;
-        BusTarget *t = userdata;
         int r;
 
         filter.limit = STORE_QUERY_MAX;
         r = bus_options_read(m, "ListReceipts", receipt_options, ELEMENTSOF(receipt_options), &filter, error);
         if (r >= 0)
+                r = query_receipts(userdata, &filter, &list, error);
+        if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
                 r = sd_bus_message_open_container(reply, 'a', "a{sv}");
         if (r >= 0)
-                r = append_receipt_pages(reply, t, &filter, error);
+                r = append_receipts(reply, &list);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_send(reply);
@@ -290,7 +303,7 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
         Fault f = {};
         int r;
 
-        r = bus_reload(t->link->connection->face, &f);
+        r = bus_link_reload(t->link, &f);
         return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
 }
 
@@ -311,8 +324,7 @@ static int open_configuration(const char *path, sd_bus_error *error) {
 
 static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(config_freep) Config *config = NULL;
-        _cleanup_strv_free_ char **problems = NULL;
+        _cleanup_(config_check_done) ConfigCheck check = {};
         _cleanup_close_ int fd = -EBADF;
         BusTarget *t = userdata;
         const char *path;
@@ -324,12 +336,12 @@ static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_
         fd = open_configuration(path, error);
         if (fd < 0)
                 return fd;
-        r = config_read_fd(path, fd, t->link->connection->face->mode, &config, &problems);
-        if (r < 0 && r != -EBADMSG)
+        r = config_check(path, fd, bus_link_mode(t->link), &check);
+        if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
-                r = bus_append_texts(reply, problems);
+                r = bus_append_texts(reply, check.problems ?: check.findings);
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 
@@ -357,7 +369,7 @@ static int get_ready(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ c
                      sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
         BusTarget *t = userdata;
 
-        return sd_bus_message_append(reply, "b", (int) t->link->connection->face->ready);
+        return sd_bus_message_append(reply, "b", (int) bus_link_is_ready(t->link));
 }
 
 #define PARAM SD_BUS_PARAM

@@ -173,6 +173,8 @@ void manager_tick_begin(Manager *m) {
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f) {
         (void) ingest_all(m);
         int r = store_query(m->store, filter, ret);
+        if (r == -ETIME)
+                return fault_set(f, ERROR_LIMIT, "there are too many receipts to look through at once; name a session, or leave provider, outcome and since out");
         return r < 0 ? fault_set(f, ERROR_STORAGE, "receipts.db cannot be read: %s", store_error_text(m->store) ?: strerror(-r)) : 0;
 }
 
@@ -246,7 +248,7 @@ int manager_shim_directory(Manager *m, const Identity *identity, int *ret_fd, ch
         _cleanup_close_ int fd = own ? fcntl(m->sockets, F_DUPFD_CLOEXEC, 3) : paths_make_dir(m->sockets, name, 0700, identity->uid, identity->gid);
         if (fd < 0)
                 return own ? -errno : fd;
-        if (asprintf(ret_path, "%s/shim%s%s", m->paths->runtime, own ? "" : "/", own ? "" : name) < 0) {
+        if (asprintf(ret_path, "%s/%s%s%s", m->paths->runtime, m->mode->shims, own ? "" : "/", own ? "" : name) < 0) {
                 *ret_path = NULL;
                 return -ENOMEM;
         }
@@ -262,8 +264,6 @@ static void on_probed(Message *m, const char *problem, void *userdata) {
         manager->probe_problem = mfree(manager->probe_problem);
         if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
                 problem = "the launcher's answer was not understood";
-        if (!problem && open_network_add_gaps(&manager->config->sandbox, &manager->probed_gaps) < 0)
-                problem = "out of memory";
         if (!problem && manager->mode->units) {
                 (void) json_get_bool(message_object(m), "scopes", &manager->scopes);
                 (void) json_get_strv(message_object(m), "controllers", &manager->controllers);
@@ -298,13 +298,22 @@ static int probe(Manager *m, Fault *f) {
 }
 
 static int make_report(Manager *m) {
+        _cleanup_strv_free_ char **network = NULL, **gaps = NULL;
         Report report;
 
-        int r = report_build(&(ReportInput){
+        int r = open_network_add_gaps(&m->config->sandbox, &network);
+        if (r >= 0)
+                r = strv_extend_list(&gaps, m->probed_gaps);
+        if (r >= 0)
+                r = strv_extend_list(&gaps, network);
+        if (r < 0)
+                return r;
+        r = report_build(&(ReportInput){
                 .config = m->config,
+                .mode = m->mode->config,
                 .probe_problem = m->probe_problem,
                 .warnings = m->lookup_warnings,
-                .gaps = m->probed_gaps,
+                .gaps = gaps,
                 .scopes = m->scopes,
                 .controllers = m->controllers,
                 .shared_account = !m->mode->changes_account && !m->mode->payload && m->config->sandbox.egress.mode != EGRESS_OPEN,
@@ -315,6 +324,8 @@ static int make_report(Manager *m) {
                 return r;
         report_done(&m->report);
         m->report = report;
+        strv_free(m->network_gaps);
+        m->network_gaps = TAKE_PTR(network);
         return 0;
 }
 
@@ -398,10 +409,10 @@ static int open_places(Manager *m, Fault *f) {
         m->records = record_root_open(m->paths->state_fd);
         if (m->records < 0)
                 return fault_set(f, ERROR_STORAGE, "the records in %s cannot be opened: %s", m->paths->state, strerror(-m->records));
-        int r = open_runtime(m, "shim", &m->sockets, f);
+        int r = open_runtime(m, m->mode->shims, &m->sockets, f);
         if (r >= 0 && m->mode->units)
                 r = open_runtime(m, "broker", &m->broker_sockets, f);
-        if (r >= 0 && m->mode->config == CONFIG_USER)
+        if (r >= 0 && m->mode->session_sockets)
                 r = open_runtime(m, "session", &sessions, f);
         return r >= 0 && m->mode->project_names ? open_projects(m, f) : r;
 }
@@ -461,7 +472,6 @@ int manager_new(sd_event *event, const Paths *paths, Units *units, Config *confi
                 return r;
         }
         look_up_providers(m);
-        look_up_providers(m);
         *ret = TAKE_PTR(m);
         return 0;
 }
@@ -507,6 +517,7 @@ Manager *manager_free(Manager *m) {
         strv_free(m->lookup_warnings);
         report_done(&m->report);
         strv_free(m->probed_gaps);
+        strv_free(m->network_gaps);
         strv_free(m->controllers);
         free(m->probe_problem);
         config_free(m->config);
@@ -514,6 +525,7 @@ Manager *manager_free(Manager *m) {
         safe_close(m->sockets);
         safe_close(m->broker_sockets);
         safe_close(m->owners);
+        project_tally_done(&m->tally);
         safe_close(m->records);
         safe_close(m->lock);
         sd_event_unref(m->event);

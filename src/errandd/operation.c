@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/fd.h"
 #include "basic/log.h"
-#include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
+#include "errandd/operation.h"
 
 /* Lives until its Done comes, its client or not. */
 struct Operation {
@@ -83,6 +83,8 @@ void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userd
 
         if (o->link) {
                 r = operation_answer(o, fault, owned);
+                if (r < 0) /* no descriptor left for the terminal, say: who waits is told at least that */
+                        (void) sd_bus_reply_method_errno(o->call, r, NULL);
                 if (r < 0 && r != -ENOTCONN && r != -ECONNRESET && r != -EPIPE)
                         log_warning_errno(r, "Failed to answer a client, ignoring: %m");
                 bus_connection_watch_queue(o->link->connection);

@@ -37,3 +37,7 @@ int record_open_read(int dir, const char *name);
 /* Append-only is a habit of the holder, not a boundary: it can clear the flag. Compares the file with the length that was seen before and keeps
  * the new one. -ESTALE: it is shorter, so its holder tampered with it; *length stays. */
 int record_watch_length(int fd, uint64_t *length);
+
+/* Moves what there is of a damaged session out of the way, record and STATEDIR/ID, to STATEDIR/.damaged/ID-NUMBER/{record,session}, so that its id is
+ * free and nothing of it is lost. *ret_name is ID-NUMBER, to free. */
+int record_set_aside(int state_dir, int root, const char *id, char **ret_name);

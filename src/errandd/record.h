@@ -8,6 +8,7 @@
 #include "errandd/session-state.h"
 
 #define UID_NONE ((uid_t) -1)
+#define PROJECT_NOT_MEASURED UINT64_C(999999999999999999) /* too large for it */
 
 typedef struct SessionRecord {
         char *id;
@@ -26,10 +27,13 @@ typedef struct SessionRecord {
         char *configuration; /* the file that counted when it was made; NULL: none did, so the defaults were in force */
         usec_t created, started, ended; /* realtime; 0 = not yet */
         char *exit_reason;   /* "exited", "killed", "memory", "lost", …; NULL: did not run */
+        char *exit_text;     /* a sentence for people: why nothing ran; NULL: there is nothing to say */
         uint64_t exit_status; /* as a shell tells it: the code, or 128 + signal */
         uint64_t refused;    /* connections that were refused */
         uint64_t broker_refused; /* of these, what the broker of this run told */
         char *scope_unit, *broker_unit; /* of a live session, where there are units */
+        bool own_stdio;      /* its output goes where its caller said, and not through the shim */
+        uint64_t project_bytes; /* what the project took when the session was started, plus 1; 0: not known; or PROJECT_NOT_MEASURED */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
 } SessionRecord;
 
@@ -40,11 +44,12 @@ DEFINE_CLEANUP(SessionRecord *, session_record_free);
 int session_record_new(const char *id, uid_t owner, SessionRecord **ret);
 
 int session_record_format(const SessionRecord *s, char **ret, size_t *ret_size);
-/* -EBADMSG with *ret_problem, a sentence (to free): not JSON, an unknown, missing or mistyped member, another id than `id`. */
+/* With *ret_problem, a sentence (to free): -EBADMSG, not JSON, an unknown, missing or mistyped member, another id than `id`; -EPROTONOSUPPORT, of a
+ * version that is not known here. */
 int session_record_parse(const char *id, const char *text, size_t size, SessionRecord **ret, char **ret_problem);
 
 int session_record_write(int dir, const SessionRecord *s);
-/* -EBADMSG also when the file cannot be read: the sentence says why. */
+/* The same, and -EBADMSG also when there is no such file, or none of ours; -EIO with *ret_problem when it cannot be read at the moment. */
 int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret_problem);
 
 /* All records, by id. One that is damaged has a problem instead of a record, and the rest loads. */
@@ -52,6 +57,7 @@ typedef struct RecordEntry {
         char *id; /* the directory's name, which may be no session's id when there is a problem */
         SessionRecord *record;
         char *problem;
+        bool damaged; /* its directory is a record's, and no errandd will read what is in it */
 } RecordEntry;
 
 int record_list(int root, RecordEntry **ret, size_t *ret_n);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
+#include "basic/size.h"
 #include "basic/text.h"
 #include "errandd/report.h"
 
@@ -61,31 +60,9 @@ static int add_wrapped(char ***lines, const char *lead, const char *indent, cons
 }
 
 _printf_(2, 3) static int add(char ***lines, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *clean = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format), *clean = text ? string_escape_control(text) : NULL;
 
-        va_start(ap, format);
-        int n = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return -ENOMEM;
-        }
-        clean = string_escape_control(text);
         return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
-}
-
-/* "1g", in the largest unit of 1024 that holds it exactly. */
-static const char *format_size(uint64_t bytes, char *buffer, size_t size) {
-        static const char units[] = "\0kmgt";
-        size_t unit = 0;
-
-        while (unit < 4 && bytes > 0 && bytes % 1024 == 0) {
-                bytes /= 1024;
-                unit++;
-        }
-        (void) snprintf(buffer, size, "%llu%.1s", (unsigned long long) bytes, units + unit);
-        return buffer;
 }
 
 static char *join(char *const *list, bool names_only) {
@@ -114,10 +91,10 @@ static int add_list(char ***lines, const char *words, char *const *list, bool na
 static int add_open_network(char ***lines, const char *ports, bool hidden) {
         int r = ports ? add(lines, "sessions reach any host on TCP port %s, the host's own network included, with no broker between; UDP, QUIC and DNS are not "
                             "restricted", ports) : add(lines, "sessions reach nothing: sandbox.egressPorts is empty");
-        if (r >= 0 && ports)
-                r = hidden ? add(lines, "sessions see a synthetic address in place of the host's, by pasta")
-                           : add(lines, "sessions share the host's network and can read its address, MAC and ARP neighbours");
-        return r < 0 ? r : add(lines, "sandbox.egress.allow does nothing, as sandbox.egress.mode is \"open\"");
+        if (r < 0 || !ports)
+                return r;
+        return hidden ? add(lines, "sessions see a synthetic address in place of the host's, by pasta")
+                      : add(lines, "sessions share the host's network and can read its address, MAC and ARP neighbours");
 }
 
 static int add_network(char ***lines, const ConfigSandbox *s, char *const *gaps) {
@@ -157,11 +134,11 @@ static const char *format_cpus(uint64_t cpus, char *buffer, size_t size) {
 /* What each session is held to by its scope: no limit is named that is not there. */
 static int add_limits(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
-        char text[160] = "", value[32];
+        char text[160] = "", value[SIZE_TEXT_MAX];
         size_t at = 0;
 
         if (strv_contains(in->controllers, "memory"))
-                at += (size_t) snprintf(text, sizeof(text), ", %s of memory", format_size(s->memory, value, sizeof(value)));
+                at += (size_t) snprintf(text, sizeof(text), ", %s of memory", size_exact(s->memory, value));
         if (strv_contains(in->controllers, "cpu"))
                 at += (size_t) snprintf(text + at, sizeof(text) - at, ", %s cpus", format_cpus(s->cpus, value, sizeof(value)));
         if (strv_contains(in->controllers, "pids"))
@@ -195,9 +172,24 @@ static int add_real_keys(char ***lines, const ConfigAgent *agent, bool everythin
         return add_list(lines, "sessions HOLD the real keys of providers that are not brokered", ids, false);
 }
 
+static int add_each(char ***lines, const char *before, char *const *list) {
+        int q = 0;
+
+        for (; list && *list && q >= 0; list++)
+                q = add(lines, "%s%s", before, *list);
+        return q;
+}
+
+static int add_inert(const ReportInput *in, Report *r) {
+        _cleanup_strv_free_ char **list = NULL;
+
+        int q = config_add_inert(in->config, in->mode, &list);
+        return q < 0 ? q : add_each(&r->lines, "", list);
+}
+
 static int add_statements(const ReportInput *in, Report *r) {
         const ConfigSandbox *s = &in->config->sandbox;
-        char size[32];
+        char size[SIZE_TEXT_MAX];
 
         int q = add_wrapped(&r->lines, "", "  ", in->probe_problem ? "sandbox backend: bailey, which does not work here" : "sandbox backend: bailey");
         if (q >= 0)
@@ -205,7 +197,9 @@ static int add_statements(const ReportInput *in, Report *r) {
         if (q >= 0 && in->account)
                 q = add(&r->lines, "sessions run as account %s%s", in->account, in->one_account ? "" : " unless their project has another owner");
         if (q >= 0)
-                q = add(&r->lines, "no single file may exceed %s, enforced as an rlimit", format_size(s->file_max, size, sizeof(size)));
+                q = add(&r->lines, "no single file may exceed %s, enforced as an rlimit", size_exact(s->file_max, size));
+        if (q >= 0)
+                q = add(&r->lines, "disk use is measured, not capped: a session that takes more than %s is stopped", size_exact(s->disk, size));
         if (q >= 0 && in->scopes)
                 q = add_limits(in, r);
         if (q >= 0)
@@ -223,10 +217,10 @@ static int add_statements(const ReportInput *in, Report *r) {
         if (q >= 0)
                 q = add_list(&r->lines, "sessions have the variables", s->env, true);
         if (q >= 0)
-                q = add_list(&r->lines, "warnings", in->config->warnings, false);
-        for (char *const *w = in->warnings; w && *w && q >= 0; w++)
-                q = add(&r->lines, "warning: %s", *w);
-        return q;
+                q = add_inert(in, r);
+        if (q >= 0)
+                q = add_each(&r->lines, "warning: ", in->config->warnings);
+        return q < 0 ? q : add_each(&r->lines, "warning: ", in->warnings);
 }
 
 /* What the configuration asks for and this version does not do: to accept it in silence would claim a tighter boundary. */
@@ -252,6 +246,12 @@ static int find_gaps(const ReportInput *in, Report *r) {
         return q < 0 ? q : add_unsupported(in->config, r);
 }
 
+#define GAPS_FOLLOW "guarantee(s) cannot be enforced on this host:"
+
+bool report_tells_gaps(const char *line) {
+        return strstr(line, GAPS_FOLLOW);
+}
+
 int report_build(const ReportInput *in, Report *ret) {
         Report r = {};
 
@@ -261,7 +261,7 @@ int report_build(const ReportInput *in, Report *ret) {
         if (q >= 0 && r.gaps && !in->config->sandbox.require_full_enforcement)
                 q = add(&r.lines, "sandbox.requireFullEnforcement is false: sessions run without what is missing");
         if (q >= 0 && r.gaps)
-                q = add(&r.lines, "%zu guarantee(s) cannot be enforced on this host:", strv_length(r.gaps));
+                q = add(&r.lines, "%zu " GAPS_FOLLOW, strv_length(r.gaps));
         for (char **g = r.gaps; g && *g && q >= 0; g++) {
                 _cleanup_free_ char *clean = string_escape_control(*g);
                 q = clean ? add_wrapped(&r.lines, "    - ", "      ", clean) : -ENOMEM;

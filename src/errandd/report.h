@@ -7,7 +7,7 @@
 
 typedef struct ReportInput {
         const Config *config;
-
+        ConfigMode mode;
         const char *probe_problem; /* why it could not be; NULL: it could */
         char *const *warnings;   /* beside the configuration's own */
         char *const *gaps;       /* bailey's names of what it cannot enforce */
@@ -28,3 +28,6 @@ int report_build(const ReportInput *in, Report *ret);
 
 /* The sentence for one of bailey's gaps, NULL for a name that is not known here. */
 const char *report_gap_sentence(const char *name);
+
+/* Whether a line is the one behind which the gaps are listed. */
+bool report_tells_gaps(const char *line);

@@ -56,7 +56,7 @@ static void finish(Collection *c, const char *problem) {
         else if (remove_all(s, &f) >= 0) {
                 _cleanup_free_ char *id = strdup(s->record->id);
                 s->record->state = SESSION_COLLECTED;
-                log_info("session %s: collected", s->record->id);
+                log_session_info(s->record->id, "collected");
                 manager_remove(m, s);
                 c->done(s, NULL, -EBADF, c->userdata);
                 if (m->observer.session_removed && id)

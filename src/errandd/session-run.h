@@ -9,7 +9,9 @@
  * and gone, shim gone) → finish (spool read to its end, record written, the world told). A failure anywhere goes to end at once. */
 
 #include "errandd/broker-client.h"
+#include "errandd/disk-watch.h"
 #include "errandd/events.h"
+#include "errandd/idle-watch.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager-private.h"
 #include "errandd/session.h"
@@ -56,6 +58,7 @@ typedef struct Run {
         Session *session;
         Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
         char **allow;             /* what the broker is told */
+        Config *config;           /* in force when it was started, or found again: a reload concerns the next one */
         SessionNetwork network;   /* of a run that this errandd launched */
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;
@@ -74,6 +77,11 @@ typedef struct Run {
         char *exit_reason, *exit_text;
         uint64_t exit_status;
         usec_t exit_time;
+
+        const char *why;          /* an exit reason of errandd's own: "disk", "idle"; NULL: nobody but the caller stopped it */
+        char *why_text;           /* and the sentence for the transcript */
+        DiskWatch *disk;
+        IdleWatch *idle;          /* NULL: it may be idle */
 
         Fault fault;              /* why nothing ran */
         sd_event_source *deadline;
@@ -105,6 +113,7 @@ int session_save(Session *s);
 int session_set_state(Session *s, SessionState state);
 void session_touch(Session *s); /* the observer is told at the end of the loop's turn */
 void session_notice(Session *s, const char *kind, const char *format, ...) _printf_(3, 4);
+void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) _printf_(4, 5);
 /* Reads the spool on. */
 int session_ingest(Session *s, bool final);
 
@@ -114,6 +123,7 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);
 
 /* session-start.c */
+int session_open_project(Session *s, Fault *f); /* s->project, if it is not open already */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
 Run *run_new(Session *s);
 
@@ -144,6 +154,8 @@ void run_fail(Run *r, ErrorCode code, const char *format, ...) _printf_(3, 4);
 void run_end(Run *r);
 void run_broker_ended(Run *r, const char *how);
 void run_scope_ended(Run *run);
+/* Stops it by errandd's own doing, and says why: a notice, a line of the transcript, the exit reason. May free it. */
+void run_stop_for(Run *run, const char *why, const char *format, ...) _printf_(3, 4);
 /* Broker closed, then the shim asked: what a state of stopping means. */
 void run_stop(Run *run);
 /* The run goes from memory, and what it stands for goes on. */

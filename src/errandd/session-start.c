@@ -9,8 +9,15 @@
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
+        const Identity *known = &s->manager->account;
         AccountReason reason;
 
+        /* Where all sessions have one account, it is looked up once: the account database may be on the network, and nobody is served meanwhile. */
+        if (s->manager->mode->payload && known->uid != 0 && (s->record->payload == UID_NONE || s->record->payload == known->uid)) {
+                s->record->payload = known->uid;
+                *ret = *known;
+                return 0;
+        }
         if (s->record->payload != UID_NONE) {
                 int r = identity_of(s->record->payload, ret);
                 return r < 0 ? fault_set(f, ERROR_SETUP, "uid %u, which session %s runs as, cannot be taken on: %s", s->record->payload,
@@ -27,7 +34,7 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
 }
 
 /* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
-static int open_project(Session *s, Fault *f) {
+int session_open_project(Session *s, Fault *f) {
         if (s->project >= 0)
                 return 0;
         if (s->manager->mode->project_names)
@@ -44,8 +51,8 @@ static int open_project(Session *s, Fault *f) {
         return 0;
 }
 
-static SessionNetwork network_of(const Session *s) {
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+static SessionNetwork network_of(const Session *s, const Config *config) {
+        const ConfigSandbox *c = &config->sandbox;
         bool none = s->record->network ? streq(s->record->network, "none") : c->network == NETWORK_NONE;
 
         return none ? SESSION_NETWORK_NONE : c->egress.mode == EGRESS_OPEN ? SESSION_NETWORK_OPEN : SESSION_NETWORK_BROKER;
@@ -81,21 +88,36 @@ static int check_start(Session *s, Fault *f) {
         return check_configuration(s, f);
 }
 
+int session_check_share(const Session *s, const Caller *caller, Fault *f) {
+        const Manager *m = s->manager;
+        uint64_t most = m->config->limits.live_sessions, share = MAX(most / 2, UINT64_C(1)), n = 0;
+
+        if (caller->operator || session_state_live(session_state(s)))
+                return 0; /* one that runs is refused for that */
+        for (size_t i = 0; i < m->n_sessions; i++)
+                n += m->sessions[i]->record->owner == s->record->owner && session_state_live(session_state(m->sessions[i]));
+        if (n < share)
+                return 0;
+        return fault_set(f, ERROR_LIMIT, "%llu sessions of uid %u run, and the rest of the %llu that limits.maxLiveSessions allows is for others; stop one, or have an "
+                         "operator start this one", (unsigned long long) n, s->record->owner, (unsigned long long) most);
+}
+
 Run *run_new(Session *s) {
         Run *run = calloc(1, sizeof(Run));
 
         if (!run)
                 return NULL;
         run->session = s;
+        run->config = config_ref(s->manager->config);
         run->shim_pidfd = run->events = -EBADF;
         return run;
 }
 
 static int mint(Run *run, Fault *f) {
         Session *s = run->session;
-        const Config *c = s->manager->config;
+        const Config *c = run->config;
 
-        run->network = network_of(s);
+        run->network = network_of(s, c);
         int r = credentials_new(c, run->network, &run->credentials, f);
         if (r < 0 || run->network != SESSION_NETWORK_BROKER)
                 return r;
@@ -127,6 +149,7 @@ static void run_abandon(Session *s) {
                 run->waiters = w->next;
                 free(w);
         }
+        config_free(run->config);
         free(run);
 }
 
@@ -140,7 +163,10 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
         record->exit_reason = mfree(record->exit_reason);
+        record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
+        record->project_bytes = 0;
+        record->own_stdio = false;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -148,7 +174,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         int r = check_start(s, f);
         if (r >= 0)
-                r = open_project(s, f);
+                r = session_open_project(s, f);
         if (r >= 0)
                 r = session_check_places(s, f);
         if (r >= 0)
@@ -167,6 +193,8 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 r = mint(s->run, f);
         if (r >= 0) {
                 reset_record(s->record);
+                for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                        s->record->own_stdio |= s->stdio[i] >= 0;
                 r = name_units(s->run);
                 if (r >= 0)
                         r = session_set_state(s, SESSION_STARTING);
@@ -182,7 +210,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         /* From here on failures are the run's: they come by way of Done. */
         Fault late = {};
-        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->manager->config->timeouts.startup, 0,
+        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->run->config->timeouts.startup, 0,
                                        on_startup_timeout, s->run);
         if (r < 0)
                 (void) fault_set(&late, ERROR_SETUP, "no timer: %s", strerror(-r));

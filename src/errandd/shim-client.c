@@ -82,10 +82,19 @@ int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, void *user
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
 }
 
-int shim_client_stop(ShimClient *s, usec_t grace, ChannelReply reply, void *userdata) {
+int shim_client_stop(ShimClient *s, usec_t grace, const char *text, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "stop");
         json_add_u64(&w, "graceMs", grace / USEC_PER_MSEC);
+        if (text)
+                json_add_string(&w, "text", text);
+        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+}
+
+int shim_client_status(ShimClient *s, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "status");
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "basic/fd.h"
+#include "basic/json-writer.h"
 #include "basic/text.h"
 #include "errandd/store.h"
 
@@ -20,6 +21,7 @@ typedef enum Statement {
         STATEMENT_GET,
         STATEMENT_QUERY,
         STATEMENT_QUERY_SESSION,
+        STATEMENT_QUERY_SESSIONS,
         STATEMENT_SUM,
         STATEMENT_GET_SPOOL,
         STATEMENT_SET_SPOOL,
@@ -45,8 +47,13 @@ static const char *const statements[_STATEMENT_MAX] = {
         [STATEMENT_GET] = "SELECT " COLUMNS " FROM receipts WHERE number = ?1",
         [STATEMENT_QUERY] = "SELECT " COLUMNS " FROM receipts WHERE ?1 IS NULL AND " FILTER,
         [STATEMENT_QUERY_SESSION] = "SELECT " COLUMNS " FROM receipts WHERE session = ?1 AND " FILTER,
-        /* What was refused before it went out has a 4xx, or 501 for an upgrade. */
-        [STATEMENT_SUM] = "SELECT provider, COUNT(*), SUM(up + down), SUM(tokens) FROM receipts WHERE session = ?1 AND outcome <> 'denied'"
+        /* By the index, so that others' receipts, however many, are not even passed over. */
+        [STATEMENT_QUERY_SESSIONS] =
+                "SELECT " COLUMNS " FROM receipts WHERE number IN (SELECT number FROM receipts INDEXED BY receipts_of_session"
+                " WHERE session IN (SELECT value FROM json_each(?1)) AND " FILTER ") ORDER BY number DESC",
+        /* What was refused before it went out has a 4xx, or 501 for an upgrade; so have those that one of them counts for. */
+        [STATEMENT_SUM] = "SELECT provider, SUM(CASE outcome WHEN 'refused' THEN 1 ELSE 1 + unrecorded END), SUM(up + down), SUM(tokens)"
+                          " FROM receipts WHERE session = ?1 AND outcome <> 'denied'"
                           " AND (outcome <> 'refused' OR (status >= 500 AND status <> 501)) GROUP BY provider",
         [STATEMENT_GET_SPOOL] = "SELECT position, length, damaged, tampered FROM spools WHERE session = ?1",
         [STATEMENT_SET_SPOOL] =
@@ -84,6 +91,7 @@ static const char settings[] = "PRAGMA journal_mode = WAL;"
 struct Store {
         sqlite3 *db;
         sqlite3_stmt *statements[_STATEMENT_MAX];
+        unsigned steps; /* thousands that the query under way has made */
         char error[256]; /* of the last failure: a rollback after it would be the last call's */
 };
 
@@ -107,6 +115,8 @@ static int map_error(sqlite3 *db, int code) {
                 return -EUCLEAN;
         case SQLITE_NOMEM:
                 return -ENOMEM;
+        case SQLITE_INTERRUPT: /* by count_steps() */
+                return -ETIME;
         case SQLITE_CANTOPEN:
         case SQLITE_IOERR:
                 system = db ? sqlite3_system_errno(db) : 0;
@@ -426,16 +436,37 @@ int store_get(Store *s, uint64_t number, StoredReceipt *ret) {
         return r;
 }
 
+/* A JSON array, as SQLite takes a list; NULL when out of memory. */
+static char *list_sessions(char *const *sessions) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        char *text;
+        size_t size;
+
+        json_add_strings(&w, NULL, sessions);
+        return json_writer_finish(&w, &text, &size) < 0 ? NULL : text;
+}
+
+static int count_steps(void *userdata) {
+        Store *s = userdata;
+
+        return ++s->steps > STORE_STEPS_MAX / 1000U;
+}
+
 int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret) {
         size_t limit = f->limit == 0 || f->limit > STORE_QUERY_MAX ? STORE_QUERY_MAX : f->limit;
-        Statement which = f->session ? STATEMENT_QUERY_SESSION : STATEMENT_QUERY;
+        Statement which = f->session ? STATEMENT_QUERY_SESSION : f->sessions ? STATEMENT_QUERY_SESSIONS : STATEMENT_QUERY;
+        _cleanup_free_ char *sessions = which == STATEMENT_QUERY_SESSIONS ? list_sessions(f->sessions) : NULL;
         sqlite3_stmt *statement = s->statements[which];
         StoredReceiptList list = {.receipts = calloc(limit, sizeof(StoredReceipt))};
         int r;
 
-        if (!list.receipts)
+        if (!list.receipts || (which == STATEMENT_QUERY_SESSIONS && !sessions)) {
+                free(list.receipts);
                 return -ENOMEM;
-        bind_text(statement, 1, f->session);
+        }
+        s->steps = 0;
+        sqlite3_progress_handler(s->db, 1000, count_steps, s);
+        bind_text(statement, 1, sessions ?: f->session);
         bind_number(statement, 2, f->before == 0 ? INT64_MAX : f->before);
         bind_text(statement, 3, f->provider);
         bind_text(statement, 4, f->outcome >= 0 ? receipt_outcome_to_string(f->outcome) : NULL);
@@ -448,6 +479,7 @@ int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret) {
                 list.n_receipts++;
         }
         done(s, which);
+        sqlite3_progress_handler(s->db, 0, NULL, NULL);
         if (r < 0) {
                 stored_receipt_list_done(&list);
                 return r;

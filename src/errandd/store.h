@@ -9,6 +9,7 @@
 #include "shared/spool.h"
 
 #define STORE_QUERY_MAX 1000U
+#define STORE_STEPS_MAX 1000000U /* of SQLite's machine in one query, some tens of milliseconds: some 150 000 receipts that do not match */
 #define STORE_BUSY_MSEC 500 /* somebody may look into the database with a tool of their own */
 
 typedef struct Store Store;
@@ -50,6 +51,7 @@ void stored_receipt_list_done(StoredReceiptList *l);
 
 typedef struct ReceiptFilter {
         const char *session, *provider; /* NULL: any */
+        char *const *sessions;          /* those of one of these; NULL: of any. Not looked at where there is a session */
         ReceiptOutcome outcome;         /* _RECEIPT_OUTCOME_INVALID: any */
         usec_t since;                   /* ended then or later */
         uint64_t before;                /* numbers below it; 0 = from the newest on */
@@ -58,7 +60,7 @@ typedef struct ReceiptFilter {
 
 #define RECEIPT_FILTER_ANY ((ReceiptFilter){.outcome = _RECEIPT_OUTCOME_INVALID})
 
-/* Newest first. */
+/* Newest first. -ETIME: after STORE_STEPS_MAX it was not done. */
 int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret);
 int store_get(Store *s, uint64_t number, StoredReceipt *ret); /* -ENOENT */
 

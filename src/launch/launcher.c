@@ -9,6 +9,7 @@
 #include "basic/text.h"
 #include "launch/backend-bailey.h"
 #include "launch/children.h"
+#include "launch/disk-usage.h"
 #include "launch/helper.h"
 #include "launch/project.h"
 #include "launch/request.h"
@@ -137,6 +138,10 @@ static void handle_usage(Request *q) {
         launcher_send_reply(q->launcher, q->ticket, &w);
 }
 
+static int run_collect(const int *fds, _unused_ void *result) {
+        return tree_empty(fds[0]);
+}
+
 static void handle_collect(Request *q) {
         _cleanup_close_ int state = message_take_fd(q->message, "state");
         const char *id;
@@ -150,7 +155,43 @@ static void handle_collect(Request *q) {
                 reply(q, -EBUSY, "the session has a shim still; stop it first");
                 return;
         }
-        int r = helper_start(q->launcher, q->ticket, tree_empty, state);
+        static const HelperWork work = {.run = run_collect};
+        int r = helper_start(q->launcher, q->ticket, &work, &state, 1);
+        if (r < 0)
+                reply(q, r, NULL);
+}
+
+typedef struct Disk {
+        DiskUsage state, project;
+} Disk;
+_Static_assert(sizeof(Disk) <= HELPER_RESULT_MAX, "the result is too large");
+
+static int run_disk(const int *fds, void *result) {
+        Disk *d = result;
+
+        disk_usage_prepare();
+        int r = disk_usage_measure(fds[0], &d->state);
+        return r < 0 ? r : disk_usage_measure(fds[1], &d->project);
+}
+
+static void add_disk(JsonWriter *w, const void *result) {
+        const Disk *d = result;
+
+        json_add_u64(w, "state", d->state.bytes);
+        json_add_bool(w, "stateWhole", d->state.whole);
+        json_add_u64(w, "project", d->project.bytes);
+        json_add_bool(w, "projectWhole", d->project.whole);
+}
+
+static void handle_disk(Request *q) {
+        static const HelperWork work = {.run = run_disk, .type = "disk", .add = add_disk};
+        _cleanup_close_ int state = message_take_fd(q->message, "state"), project = message_take_fd(q->message, "project");
+
+        if (state < 0 || project < 0) {
+                reply(q, -EINVAL, "a disk has the descriptors \"state\" and \"project\"");
+                return;
+        }
+        int r = helper_start(q->launcher, q->ticket, &work, (const int[]){state, project}, 2);
         if (r < 0)
                 reply(q, r, NULL);
 }
@@ -194,6 +235,7 @@ static const struct {
         {"adopt", handle_adopt, {"session", "shimSocket", "scope"}, false},
         {"usage", handle_usage, {"session", "shimSocket"}, false},
         {"collect", handle_collect, {"session"}, false},
+        {"disk", handle_disk, {}, false},
         {"probe", handle_probe, {"backend"}, false},
         {"mkproject", handle_mkproject, {"name", "ownerUid"}, false},
 };
@@ -216,7 +258,7 @@ static void dispatch(Request *q) {
                         requests[i].handle(q);
                 return;
         }
-        reply(q, -EINVAL, "not a request that is known here: launch, stop, kill, adopt, usage, collect, probe, mkproject");
+        reply(q, -EINVAL, "not a request that is known here: launch, stop, kill, adopt, usage, collect, disk, probe, mkproject");
 }
 
 /* ---- connections ---- */

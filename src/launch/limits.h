@@ -6,7 +6,7 @@
 #include "basic/clock.h"
 
 #define SESSIONS_MAX 512U             /* live at once; errandd has a lower limit of its own */
-#define HELPERS_MAX 64U               /* probes and collections at once */
+#define HELPERS_MAX 64U               /* probes, collections and measurements at once */
 #define COMMAND_WORDS_MAX 4096U       /* a 64 KiB message holds no more of any use */
 #define GAPS_MAX 32U                  /* bailey knows 13 */
 #define GRACE_MS_MAX (3600U * 1000U)

@@ -132,17 +132,23 @@ static void handle_signal(Request *q) {
 static void handle_stop(Request *q) {
         uint64_t grace = q->shim->options->grace_usec / USEC_PER_MSEC;
 
-        int r = json_get_u64(q->object, "graceMs", GRACE_USEC_MAX / USEC_PER_MSEC, &grace);
-        if (r < 0 && r != -ENOENT)
-                reply_error(q, "\"graceMs\" is a number of milliseconds, at most an hour");
-        else
-                reply(q, shim_stop(q->shim, grace * USEC_PER_MSEC));
+        const char *text = NULL;
+
+        int r = json_get_u64(q->object, "graceMs", GRACE_USEC_MAX / USEC_PER_MSEC, &grace), t = json_get_string(q->object, "text", &text);
+        if ((r < 0 && r != -ENOENT) || (t < 0 && t != -ENOENT)) {
+                reply_error(q, "\"graceMs\" is a number of milliseconds, at most an hour, and \"text\" a text");
+                return;
+        }
+        if (text)
+                shim_note(q->shim, text);
+        reply(q, shim_stop(q->shim, grace * USEC_PER_MSEC));
 }
 
 static void add_state(const Shim *s, JsonWriter *w) {
         json_add_string(w, "state", shim_state_to_string(s->state));
         if (s->pid1 > 0)
                 json_add_u64(w, "pid", (uint64_t) s->pid1);
+        json_add_u64(w, "attached", s->terminal ? terminal_clients(s->terminal) : 0);
         if (s->state == SHIM_EXITED) {
                 json_add_string(w, "reason", exit_reason_to_string(s->exit.reason));
                 json_add_u64(w, "status", s->exit.status);
@@ -178,7 +184,7 @@ static const struct {
         {"attach", handle_attach, {}},
         {"resize", handle_resize, {"rows", "columns"}},
         {"signal", handle_signal, {"signal"}},
-        {"stop", handle_stop, {"graceMs"}},
+        {"stop", handle_stop, {"graceMs", "text"}},
         {"status", handle_status, {"watch"}},
 };
 

@@ -241,6 +241,13 @@ static int on_grace(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
         return 0;
 }
 
+void shim_note(Shim *s, const char *text) {
+        _cleanup_free_ char *clean = string_escape_control(text);
+
+        if (s->transcript && clean)
+                transcript_note(s->transcript, clean);
+}
+
 int shim_stop(Shim *s, usec_t grace_usec) {
         usec_t at = now_monotonic() + grace_usec;
         int r;

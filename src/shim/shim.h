@@ -81,5 +81,7 @@ int shim_run(ShimOptions *options);
 
 /* SIGTERM to the payload, and SIGKILL to all of the sandbox after grace_usec. A second call can only shorten the time. */
 int shim_stop(Shim *s, usec_t grace_usec);
+/* A line of errandd's in the transcript. */
+void shim_note(Shim *s, const char *text);
 /* To the payload, through bailey. SIGKILL goes to the sandbox's first process. */
 int shim_signal(Shim *s, int signal);

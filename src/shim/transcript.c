@@ -111,6 +111,13 @@ static void append(Transcript *t, const char *data, size_t size) {
         }
 }
 
+void transcript_note(Transcript *t, const char *text) {
+        char note[512];
+
+        int n = snprintf(note, sizeof(note), "\n[errand: %.400s]\n", text);
+        append(t, note, (size_t) MAX(n, 0));
+}
+
 void transcript_write(TranscriptStream *s, const char *data, size_t size) {
         const char *clean;
         size_t n;

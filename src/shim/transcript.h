@@ -20,5 +20,7 @@ DEFINE_CLEANUP(TranscriptStream *, transcript_stream_free);
 
 /* Cannot fail: what a disk does not take is told once in the log, and where it is missing when there is room again. */
 void transcript_write(TranscriptStream *s, const char *data, size_t size);
+/* A line of our own, between what the session writes: "[errand: TEXT]". The text has no line's end in it, and no secret. */
+void transcript_note(Transcript *t, const char *text);
 /* Writes what was held back; nothing may be written afterwards. */
 void transcript_finish(TranscriptStream *s);

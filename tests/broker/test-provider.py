@@ -92,7 +92,7 @@ def unknown(t):
 def dirty_paths(t):
     up, broker, p = begin(t)
     dirty = ["//echo", "/a//b", "/a/", "/./echo", "/../echo", "/a/../../x", "/a/.", "/a/..", "/%2e/echo", "/%2E%2e/admin", "/.%2e/x", "/a%2fb", "/a%2Fb",
-             "/%2f..", "/..%5cadmin", "/a%5Cb", "/a\\b", "/..\\admin", "/v1;a=b/models", "/a;b", "/%00", "/a%0d%0aX:1", "/%252e%252e/x", "/a%zz", "/a%2",
+             "/%2f..", "/..%5cadmin", "/a%5Cb", "/a\\b", "/..\\admin", "/v1;a=b/models", "/a;b", "/%00", "/a%0d%0aX:1", "/%252e%252e/x", "/a%25252fb", "/a%25%32%66b", "/a%zz", "/a%2",
              "/a b", "/a#b", "@denied.example/x", ".denied.example/", ":9/x", "//denied.example/x", "/a\x7f"]
 
     def check(path):

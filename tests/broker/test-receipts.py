@@ -70,6 +70,28 @@ def denied(t):
     t.equal(up.accepts(), ["9.9.9.9:443"], "upstream connections")
 
 
+@case("S052 S057: a session that is refused in a loop does not fill the disk; calls that go through are recorded all the same")
+def refused_in_a_loop(t):
+    up, broker = begin(t)
+    client = broker.connect()
+    request = f"GET /provider/p/a/../b HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{broker.providers['p'].header}\r\n"
+    started = time.monotonic()
+    for _ in range(1500):
+        client.send(request)
+        t.equal(client.answer().status, 400, "status")
+    taken = time.monotonic() - started
+    t.equal(broker.call("p", "/length/1").status, 200, "status")
+    broker.stop()
+    records = broker.receipts(0)
+    refused = [r for r in records if r["outcome"] == "refused"]
+    t.check(1000 <= len(refused) <= 1001 + taken, f"{len(refused)} receipts of refusals in {taken:.1f} s")
+    t.equal([r["outcome"] for r in records if r not in refused], ["completed"], "other outcomes")
+    left = 1500 - len(refused) - sum(r.get("unrecorded", 0) for r in refused)
+    t.contains(broker.log(), f"{1500 - len(refused)} more calls, turned away, without a receipt of their own", "log")
+    t.check(left >= 0, "the counts of receipts are at most what was left out")
+    t.equal(up.accepts(), ["9.9.9.9:443"], "upstream connections")
+
+
 @case("C192: each kind of refusal is in the log with its session, what was asked for and the reason; one for an address names the address")
 def refusals_in_the_log(t):
     world = errand_world.world()

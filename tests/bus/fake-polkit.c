@@ -82,5 +82,6 @@ void fake_polkit_end(FakePolkit *p) {
         for (size_t i = 0; i < p->n_held; i++)
                 sd_bus_message_unref(p->held[i]);
         p->n_held = 0;
+        (void) sd_bus_release_name(p->bus, "org.freedesktop.PolicyKit1");
         p->bus = sd_bus_flush_close_unref(p->bus);
 }

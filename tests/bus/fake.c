@@ -33,6 +33,11 @@ static int act(Manager *m, Fault *f) {
         return -EIO;
 }
 
+/* Of what has no effect. */
+static int look(Manager *m, Fault *f) {
+        return m->unreadable ? fault_set(f, ERROR_STORAGE, "the disk cannot be read") : 0;
+}
+
 Manager *fake_manager(sd_event *event) {
         Manager *m = calloc(1, sizeof(Manager));
 
@@ -170,14 +175,18 @@ Session *manager_next(Manager *m, Session *after) {
         return i < m->n_sessions ? m->sessions[i] : NULL;
 }
 
-int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, _unused_ Fault *f) {
-        StoredReceiptList l = {.receipts = calloc(m->n_receipts + 1, sizeof(StoredReceipt))};
+int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f) {
+        StoredReceiptList l = {};
 
         m->queries++;
+        if (look(m, f) < 0)
+                return -EIO;
+        l.receipts = calloc(m->n_receipts + 1, sizeof(StoredReceipt));
         for (size_t i = m->n_receipts; i > 0 && l.n_receipts < (filter->limit ?: STORE_QUERY_MAX); i--) {
                 StoredReceipt *r = m->receipts + i - 1;
 
-                if ((filter->before > 0 && r->number >= filter->before) || (filter->session && !streq(filter->session, r->session)))
+                if ((filter->before > 0 && r->number >= filter->before) || (filter->session && !streq(filter->session, r->session)) ||
+                    (!filter->session && filter->sessions && !strv_contains(filter->sessions, r->session)))
                         continue;
                 l.receipts[l.n_receipts] = *r;
                 l.receipts[l.n_receipts].session = strdup(r->session);
@@ -230,6 +239,10 @@ const SessionRecord *session_record(const Session *s) {
         return s->record;
 }
 
+const char *session_waiting(_unused_ const Session *s) {
+        return NULL;
+}
+
 SessionState session_state(const Session *s) {
         return s->state;
 }
@@ -244,6 +257,10 @@ bool session_may_see(const Session *s, const Caller *c) {
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
         return begin(s, done, userdata, f);
+}
+
+int session_check_share(const Session *s, const Caller *caller, Fault *f) {
+        return s->manager->full && !caller->operator ? fault_set(f, ERROR_LIMIT, "half of them are yours") : 0;
 }
 
 int session_stop(Session *s, Done done, void *userdata, Fault *f) {
@@ -305,8 +322,11 @@ int session_revoke(Session *s, uint32_t number, Fault *f) {
         return 0;
 }
 
-int session_read_transcript(_unused_ Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next,
-                            _unused_ Fault *f) {
+int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next, Fault *f) {
+        int r = look(s->manager, f);
+
+        if (r < 0)
+                return r;
         *ret = malloc(max);
         memset(*ret, 'x', max);
         *ret_size = max;

@@ -22,6 +22,8 @@ static const char configuration[] =
         "<policy user='%u'><allow own='org.errand1'/><allow own='org.freedesktop.PolicyKit1'/><allow own='org.freedesktop.systemd1'/></policy>"
         "<limit name='max_connections_per_user'>1024</limit></busconfig>";
 
+static MessageBus kept; /* its daemon, with directory and address */
+
 uid_t message_bus_account(void) {
         return geteuid() == 0 ? 65534 : geteuid();
 }
@@ -97,13 +99,26 @@ sd_bus *message_bus_service(MessageBus *b, const char *name) {
         return bus;
 }
 
+static void begin_daemon(MessageBus *b) {
+        (void) snprintf(b->directory, sizeof(b->directory), "/tmp/errand-bus-XXXXXX");
+        if (!mkdtemp(b->directory) || chmod(b->directory, 0711) < 0)
+                abort();
+        start_daemon(b);
+}
+
+void message_bus_keep_daemon(void) {
+        begin_daemon(&kept);
+}
+
 MessageBus *message_bus_new(void) {
         MessageBus *b = calloc(1, sizeof(MessageBus));
 
-        (void) snprintf(b->directory, sizeof(b->directory), "/tmp/errand-bus-XXXXXX");
-        if (!mkdtemp(b->directory) || chmod(b->directory, 0711) < 0 || sd_event_new(&b->world.event) < 0)
+        if (sd_event_new(&b->world.event) < 0)
                 abort();
-        start_daemon(b);
+        if (kept.daemon > 0)
+                memcpy(b->address, kept.address, sizeof(b->address));
+        else
+                begin_daemon(b);
         b->world.manager = fake_manager(b->world.event);
         b->service = message_bus_client(b, geteuid());
         world_destination = BUS_NAME;
@@ -160,15 +175,26 @@ static void remove_file(const MessageBus *b, const char *name) {
         (void) unlink(path);
 }
 
-MessageBus *message_bus_free(MessageBus *b) {
-        bus_free(b->world.bus);
-        sd_bus_flush_close_unref(b->service);
+static void remove_daemon(MessageBus *b) {
         message_bus_stop_daemon(b);
-        fake_manager_free(b->world.manager);
-        sd_event_unref(b->world.event);
         remove_file(b, "config");
         remove_file(b, "bus");
         (void) rmdir(b->directory);
+}
+
+void message_bus_end_daemon(void) {
+        remove_daemon(&kept);
+}
+
+MessageBus *message_bus_free(MessageBus *b) {
+        bus_free(b->world.bus);
+        if (kept.daemon > 0) /* a daemon that goes on hears of the close some time later only */
+                (void) sd_bus_release_name(b->service, BUS_NAME);
+        sd_bus_flush_close_unref(b->service);
+        if (*b->directory)
+                remove_daemon(b);
+        fake_manager_free(b->world.manager);
+        sd_event_unref(b->world.event);
         free(b);
         world_destination = NULL;
         return NULL;

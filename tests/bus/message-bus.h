@@ -21,6 +21,9 @@ uid_t message_bus_account(void);
 uid_t message_bus_stranger(void);
 
 MessageBus *message_bus_new(void);
+/* From here on one daemon serves every message bus of this process, one after the other, until message_bus_end_daemon(). */
+void message_bus_keep_daemon(void);
+void message_bus_end_daemon(void);
 /* The face, not named yet; NULL: authorizer_same_uid(). */
 void message_bus_serve(MessageBus *b, Authorizer *a);
 void message_bus_name(MessageBus *b);

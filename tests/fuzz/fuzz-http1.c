@@ -132,6 +132,32 @@ static Decoded decode(const char *data, size_t size, size_t step) {
         return d;
 }
 
+/* What was decoded to its end is what somebody finds who goes by lines and numbers alone. */
+static void check_plainly(const char *data, const Decoded *d) {
+        const char *p = data, *end = data + d->result;
+        size_t n = 0;
+
+        for (;;) {
+                const char *line = memmem(p, (size_t) (end - p), "\r\n", 2);
+                uint64_t size = 0;
+                HOLDS(line && ascii_hex_value(*p) >= 0);
+                for (; ascii_hex_value(*p) >= 0; p++)
+                        size = size * 16 + (unsigned) ascii_hex_value(*p);
+                p = line + 2;
+                if (size == 0)
+                        break;
+                HOLDS(size + 2 <= (uint64_t) (end - p) && n + size <= d->size && memcmp(d->payload + n, p, size) == 0);
+                n += size;
+                p += size + 2;
+                HOLDS(p[-2] == '\r' && p[-1] == '\n');
+        }
+        HOLDS(n == d->size);
+        /* Trailers, and nothing behind the empty line. */
+        for (const char *line; (line = memmem(p, (size_t) (end - p), "\r\n", 2)) && line != p;)
+                p = line + 2;
+        HOLDS(p + 2 == end && p[0] == '\r' && p[1] == '\n');
+}
+
 static void check_chunked(const char *data, size_t size) {
         static const size_t steps[] = {1, 2, 3, 17, 4096};
         Decoded whole = decode(data, size, size);
@@ -141,6 +167,8 @@ static void check_chunked(const char *data, size_t size) {
                 HOLDS(d.result == whole.result && d.size == whole.size && memcmp(d.payload, whole.payload, d.size) == 0);
                 free(d.payload);
         }
+        if (whole.result > 0)
+                check_plainly(data, &whole);
         free(whole.payload);
 }
 

@@ -65,7 +65,7 @@ def enter():
     """Starts this script again inside namespaces of its own. Call it first."""
     if os.environ.get("ERRAND_TEST_WORLD"):
         return
-    os.environ["ERRAND_TEST_WORLD"] = "1"
+    os.environ["ERRAND_TEST_WORLD"] = os.readlink("/proc/self/ns/mnt")
     command = ["unshare", "--mount", "--net", "--propagation", "private"]
     if os.geteuid() != 0:
         # The own uid inside: what runs here is an ordinary account still. The capabilities are the namespace's only.
@@ -225,7 +225,11 @@ _world = None
 def world():
     """The one of this process, made at the first call; its files go with the process's own temporary directory."""
     global _world  # pylint: disable=global-statement
+    if not os.environ.get("ERRAND_TEST_WORLD"):
+        raise RuntimeError("errand_world.enter() comes first: the files of this host's /etc would be covered")
     if _world is None:
+        if os.environ.get("ERRAND_TEST_WORLD", "") in ("", os.readlink("/proc/self/ns/mnt")):
+            sys.exit("errand_world: this is the machine's own world, where nothing is bound over its files: call enter() first")
         directory = tempfile.mkdtemp(prefix="errand-world-")
         os.chmod(directory, 0o755)
         atexit.register(shutil.rmtree, directory, True)

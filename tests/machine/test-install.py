@@ -47,28 +47,28 @@ def _(t):
     t.each([("/run/errand", "root", "root", "0o755"), ("/run/errand/broker", "root", "root", "0o755"),
             ("/run/errand/shim", "errand-agent", "errand", "0o2750"), ("/var/lib/errand", "errand", "errand-agent", "0o2710"),
             ("/srv/errand", "errand-agent", "errand-agent", "0o2775"), ("/etc/errand", "root", "root", "0o755"),
-            ("/etc/errand/credentials", "root", "root", "0o700"), ("/var/lib/errand-agent", "root", "root", "0o755")], check)
+            ("/etc/errand/sessions.d", "root", "root", "0o755"), ("/etc/errand/credentials", "root", "root", "0o700"), ("/var/lib/errand-agent", "root", "root", "0o755")], check)
 
 
 @case("every unit is what systemd understands")
 def _(t):
     # An instance stands for its template; a broker's two sockets and its service name each other.
     names = [os.path.basename(p).replace("@.", "@x1.") for p in ours(SYSTEM_UNITS)]
-    t.equal(len(names), 7, "number of units")
+    t.equal(len(names), 8, "number of units")
     done = run("systemd-analyze", "verify", "--man=no", *names)
     t.equal((done.status, done.out + done.err), (0, ""), "of the system")
     names = [os.path.basename(p).replace("@.", "@x1.") for p in ours(USER_UNITS)]
-    t.equal(len(names), 7, "number of units")
+    t.equal(len(names), 8, "number of units")
     done = run("systemd-analyze", "verify", "--user", "--man=no", *names, env={**os.environ, "XDG_RUNTIME_DIR": t.directory})
     t.equal((done.status, done.out + done.err), (0, ""), "of an account")
 
 
-@case("errandd and broker are exposed to 1.5 at most, and a unit that is not hardened is told from them")
+@case("what is hardened is exposed to 1.5 at most, and a unit that is not hardened is told from them")
 def _(t):
     def exposure(path):
         return run("systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE_MAX}", "--no-pager", path)
 
-    for name in ("errandd.service", "errand-broker@.service"):
+    for name in ("errandd.service", "errand-broker@.service", "errand-session@.service"):
         done = exposure(f"{SYSTEM_UNITS}/{name}")
         t.note([line for line in done.out.splitlines() if "exposure level" in line][0])
         t.equal(done.status, 0, f"{name}: {done.out}")

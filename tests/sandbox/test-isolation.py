@@ -140,6 +140,20 @@ def bound_port(w):
         check(p.wait() == 0, command)
 
 
+def abstract(w):
+    """Where X11, D-Bus and PipeWire have theirs: of the network namespace, with Landlock's scope or without."""
+    name = f"bailey-test-{os.getpid()}"
+    script = f"import socket\ntry: socket.socket(socket.AF_UNIX).connect('\\0{name}'); print('reached')\nexcept OSError as e: print(e.errno)\n"
+    with socket.socket(socket.AF_UNIX) as s:
+        s.bind("\0" + name)
+        s.listen()
+        check(subprocess.run(["/usr/bin/python3", "-c", script], capture_output=True, text=True, check=True).stdout == "reached\n", "outside")
+        for options in ([], ["--no-isolate"]):
+            for lacking in (None, *([] if options else ["landlock_create_ruleset:ENOSYS"])):
+                r = w.call("run", *options, "/usr/bin/python3", "-c", script, lacking=lacking)
+                check(r.out == "111\n", r)
+
+
 def allowed_network(w):
     r = w.run('[network]\negress_allow = ["443"]\n', LINKS + "echo ran", "--no-isolate")
     check(namespaces(r) == set() and "ran" in r.out, r)
@@ -207,6 +221,7 @@ main([
     ("Q023: the real home is not opened where the private one cannot stand", private_home),
     ("Q022 Q023: --strict refuses, until each is accepted", strict),
     ("T003 N006: a denied egress is denied by a namespace, whatever isolation there is", no_network),
+    ("N009 N006: the host's abstract sockets are not there", abstract),
     ("N034 N006: what listens inside is reached inside only", bound_port),
     ("N006 T023: allowed egress is the host's network, held by TCP port", allowed_network),
     ("Q022 T017: no capability and no further namespace comes with it", nothing_more),

@@ -25,7 +25,7 @@ LOOK = "ip -o addr; ip -o link; cat /proc/net/route; ls /sys/class/net; cat /sys
 
 def configuration(**sandbox):
     provider = {"kind": "anthropic", "baseUrl": "https://provider.example", "credential": KEY, "credentialName": "ANTHROPIC_API_KEY"}
-    return {"agent": {"providers": {"anthropic": provider}}, "sandbox": {"gracePeriodMs": 5000, "egress": {"mode": "open"}, **sandbox}}
+    return {"agent": {"providers": {"anthropic": provider}}, "sandbox": {"gracePeriodMs": 5000, "egress": {"mode": "open", "allow": ["a.example"]}, **sandbox}}
 
 
 def probe(errand, *operations):
@@ -48,7 +48,7 @@ def policies(errand):
     return found
 
 
-@case("S028 S029 S035 S039 S122 S211: open reaches any host on the allowed ports, in the host's network, with no broker and the real key")
+@case("S028 S029 S031 S035 S039 S122 S211: open reaches any host on the allowed ports, in the host's network, with no broker and the real key")
 def _(t):
     errand = Errand(t, configuration(egressPorts=[443, 8080]))
     with servers((net.internet, FAR, 443, "far"), (net.internet, FAR, 444, "other"), (net.host, "127.0.0.1", 8080, "near")):
@@ -65,7 +65,8 @@ def _(t):
     log = told(errand)
     t.contains(log, "sessions reach any host on TCP port 443, 8080, the host's own network included")
     t.contains(log, "sessions share the host's network and can read its address, MAC and ARP neighbours")
-    t.contains(log, 'sandbox.egress.allow does nothing, as sandbox.egress.mode is "open"')
+    t.contains(log, 'sandbox.egress.allow does nothing: sandbox.egress.mode is "open", so that there is no broker')
+    t.lacks(log, "named hosts")
     t.contains(log, "sessions HOLD the real keys of providers that are not brokered: anthropic")
 
 

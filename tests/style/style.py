@@ -18,7 +18,7 @@ DOCUMENT_LINES_MAX = {"README.md": 150, "docs/ARCHITECTURE.md": 200, "docs/CODIN
 # What a folder of src/ may include beside itself. One that is not here may use basic and shared.
 LAYERS = {"basic": set(), "shared": {"basic"}, "bailey": {"basic"}, "listen": {"basic"}, "connect": {"basic"},
           # Two modules that the command and the daemon must agree in: how a configuration is read, and where an embedded errandd's files are.
-          "errand": {"basic", "shared", "errandd/config.h", "errandd/paths.h"}}
+          "errand": {"basic", "shared", "errandd/config-check.h", "errandd/paths.h"}}
 # basic is linked by bailey, whose start is on everybody's critical path: libc only.
 LIBC_ONLY = {"basic", "listen", "connect"}
 LIBRARY_HEADER = re.compile(r"<(systemd/|json-glib/|glib|gnutls/|sqlite3|seccomp|nftables/|toml)")

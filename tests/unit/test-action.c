@@ -14,8 +14,8 @@ static const struct {
         {"org.errand1.Manager", "Reload CheckConfiguration", "org.errand1.manage-daemon", MEMBER_METHOD},
         {"org.errand1.Manager", "Version Backend Ready", "", MEMBER_READ},
         {"org.errand1.Manager", "Report Gaps", "org.errand1.read-own", MEMBER_READ},
-        {"org.errand1.Session", "Start Stop Kill Interrupt", "org.errand1.control-own", MEMBER_METHOD},
-        {"org.errand1.Session", "Attach OpenStdio Resize Say Prompt", "org.errand1.attach-own", MEMBER_METHOD},
+        {"org.errand1.Session", "Start Stop Kill", "org.errand1.control-own", MEMBER_METHOD},
+        {"org.errand1.Session", "Attach OpenStdio Resize", "org.errand1.attach-own", MEMBER_METHOD},
         {"org.errand1.Session", "Describe ReadTranscript", "org.errand1.read-own", MEMBER_METHOD},
         {"org.errand1.Session", "Grant", "org.errand1.grant-own", MEMBER_METHOD},
         {"org.errand1.Session", "Collect", "org.errand1.collect-own", MEMBER_METHOD},
@@ -30,9 +30,8 @@ static const struct {
         {"org.freedesktop.DBus", "Hello", "", MEMBER_METHOD},
         {"org.freedesktop.DBus.Peer", "Ping GetMachineId", "", MEMBER_METHOD},
         {"org.freedesktop.DBus.Introspectable", "Introspect", "", MEMBER_METHOD},
-        {"org.freedesktop.LogControl1", "LogLevel LogTarget", "org.errand1.manage-daemon", MEMBER_READ},
-        {"org.freedesktop.LogControl1", "LogLevel LogTarget", "org.errand1.manage-daemon", MEMBER_WRITE},
-        {"org.freedesktop.LogControl1", "SyslogIdentifier", "", MEMBER_READ},
+        {"org.freedesktop.LogControl1", "LogLevel LogTarget SyslogIdentifier", "", MEMBER_READ},
+        {"org.freedesktop.LogControl1", "LogLevel LogTarget", "", MEMBER_WRITE},
 };
 
 static void test_members(void) {
@@ -69,20 +68,22 @@ static void test_unlisted(void) {
 }
 
 static void test_ids(void) {
-        for (Permission p = PERMISSION_PUBLIC + 1; p < _PERMISSION_MAX; p++) {
+        for (Permission p = PERMISSION_PUBLIC + 1; p < PERMISSION_ROOT; p++) {
                 const char *own = permission_action_id(p, true), *others = permission_action_id(p, false);
                 CHECK(own && startswith(own, "org.errand1."));
                 CHECK(others && startswith(others, "org.errand1."));
                 CHECK_INT(streq(own, others), p == PERMISSION_MANAGE);
         }
-        CHECK(!permission_action_id(PERMISSION_PUBLIC, true));
+        CHECK(!permission_action_id(PERMISSION_PUBLIC, true) && !permission_action_id(PERMISSION_ROOT, true));
+        CHECK_INT(action_find("org.freedesktop.LogControl1", "LogLevel", MEMBER_WRITE)->permission, PERMISSION_ROOT);
+        CHECK_INT(action_find("org.freedesktop.LogControl1", "LogTarget", MEMBER_WRITE)->permission, PERMISSION_ROOT);
         CHECK(!permission_action_id(_PERMISSION_MAX, false));
 }
 
 static void test_public(void) {
         /* C197: the reviewed list of members for everybody, each without a word about any session. */
         static const char *const reviewed[] = {"Subscribe", "Unsubscribe", "Version", "Backend", "Ready", "Ping", "GetMachineId", "Introspect",
-                                               "SyslogIdentifier", "Hello"};
+                                               "SyslogIdentifier", "LogLevel", "LogTarget", "Hello"};
         size_t n, n_public = 0;
         const Action *table = action_table(&n);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
-#include "errand/attach.h"
+#include "errand/describe.h"
 #include "errand/exit.h"
 #include "errand/keys.h"
 #include "errand/modes.h"

@@ -79,7 +79,7 @@ static void test_split(void) {
 static void test_clean_paths(void) {
         static const char *const clean[] = {
                 "", "/", "?x", "/?x=//..", "/v1/messages", "/v1/messages?beta=true", "/v1/models?next=/../a;b//c", "/v1/%6dodels", "/v1/a.b/..c",
-                "/v1/...", "/v1/a%20b", "/v1/a%25b", "/v1/100%25", "/v1/models/claude-3:latest@x", "/~u/(a)!*',=+&$", "/v1/%c3%a9", "/v1/%f0%9f%90%9a",
+                "/v1/...", "/v1/a%20b", "/v1/a%25b", "/v1/100%25", "/v1/100%2525", "/v1/%25zz", "/v1/models/claude-3:latest@x", "/~u/(a)!*',=+&$", "/v1/%c3%a9", "/v1/%f0%9f%90%9a",
         };
         for (size_t i = 0; i < ELEMENTSOF(clean); i++) {
                 const char *problem = provider_path_problem(slice(clean[i]));
@@ -96,6 +96,7 @@ static void test_dirty_paths(void) {
                 "/v1/%5c", "/v1/..%5cadmin", "/v1/a%5Cb", "/v1/..\\admin", "/\\\\denied.example",
                 /* S112 */ "/v1;a=b/models", "/v1/models;x", "/;", "/..;/x",
                 /* C173: twice encoded, controls, what encodes nothing */ "/%252e%252e/x", "/%252e%252e%252fx", "/v1/a%252fb", "/v1/%255c",
+                /* C173: as often as you like */ "/v1/a%25252fb", "/v1/%2525252e%252e", "/v1/a%25%32%66b", "/v1/%25zz%25252f", "/v1/%25%35%63", "/v1/a%25253bb",
                 "/v1/%00", "/v1/a%0ab", "/v1/%7f", "/v1/%", "/v1/%4", "/v1/%zz", "/v1/a%2",
                 /* C173: it ends elsewhere for who decodes it first */ "/v1/a%3fb", "/v1/a%23b", "/v1/..%3b/x", "/v1/a%253fb",
                 /* C173: overlong and broken UTF-8, which a loose decoder reads as a slash or a dot */ "/v1/%c0%ae%c0%ae/x", "/v1/a%c0%afb", "/v1/%e0%80%af",

@@ -7,6 +7,7 @@
 
 #include "basic/log.h"
 #include "basic/macro.h"
+#include "broker/limits.h"
 #include "broker/receipts.h"
 #include "broker/spool-file.h"
 #include "test.h"
@@ -219,6 +220,42 @@ static void test_denied(void) {
         spool_close(&s);
 }
 
+/* The rations of what is turned away and of what was not sent are two; a call that was sent has none. */
+static void test_rationed(void) {
+        _cleanup_(receipts_freep) Receipts *r = NULL;
+        Spool s = {};
+        SpoolKind kind;
+        Receipt refused = example(), unsent = example(), sent = example();
+        size_t kept = 0;
+
+        refused.outcome = sent.outcome = RECEIPT_REFUSED;
+        refused.reach = RECEIPT_TURNED_AWAY;
+        unsent.outcome = RECEIPT_UPSTREAM_UNREACHABLE;
+        unsent.reach = RECEIPT_UNSENT;
+        CHECK_INT(receipts_new("s1", spool_open(&s), &r), 0);
+        for (unsigned i = 0; i < 2 * IDLE_RECEIPTS_BURST; i++)
+                kept += receipts_add(r, &refused);
+        CHECK_INT(kept, IDLE_RECEIPTS_BURST);
+        for (unsigned i = 0; i < 2 * IDLE_RECEIPTS_BURST; i++)
+                kept += receipts_add(r, &unsent);
+        CHECK_INT(kept, 2 * IDLE_RECEIPTS_BURST);
+        for (unsigned i = 0; i < 2 * IDLE_RECEIPTS_BURST; i++)
+                kept += receipts_add(r, &sent);
+        CHECK_INT(kept, 4 * IDLE_RECEIPTS_BURST);
+        refused.started += IDLE_RECEIPT_USEC;
+        CHECK(receipts_add(r, &refused));
+        CHECK(!receipts_add(r, &refused));
+        refused.started += 10 * IDLE_RECEIPT_USEC;
+        for (unsigned i = 0; i < 20; i++)
+                kept += receipts_add(r, &refused);
+        CHECK_INT(kept, 4 * IDLE_RECEIPTS_BURST + 10);
+        r = receipts_free(r);
+        spool_load(&s);
+        CHECK_INT(spool_count(&s), kept + 1);
+        CHECK(strstr(spool_record(&s, 4 * IDLE_RECEIPTS_BURST, &kind), "\"unrecorded\":1000"));
+        spool_close(&s);
+}
+
 static void test_written_while_running(void) {
         _cleanup_(receipts_freep) Receipts *r = NULL;
         Spool s = {};
@@ -384,6 +421,7 @@ int main(void) {
         RUN(test_path_length, "S060: paths are cut to 256 bytes between characters, after scrubbing");
         RUN(test_fields, "S053: the fields of a receipt");
         RUN(test_denied, "S056: denied once a minute, with the count of the others");
+        RUN(test_rationed, "S052 S057 S058: of calls that a provider saw nothing of a burst is kept, then one a second, with the count of the others");
         RUN(test_written_while_running, "S052: receipts reach the spool while the broker runs");
         RUN(test_grant, "S139: the use of a grant is in the spool before the call returns");
         RUN(test_no_spool, "S067: without a spool nothing fails but the use of a grant");

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdarg.h>
+
 #include "bailey/gap.h"
 #include "basic/text.h"
 #include "errandd/report.h"
@@ -16,7 +18,7 @@ static const char *build(const char *config, char *const *gaps, const char *prob
                 test_fail(__FILE__, __LINE__, "%s", problems ? problems[0] : "?");
         c->sandbox.require_full_enforcement = require;
         report_done(&report);
-        CHECK_INT(report_build(&(ReportInput){.config = c, .gaps = gaps, .probe_problem = problem, .scopes = controllers != NULL, .controllers = controllers}, &report), 0);
+        CHECK_INT(report_build(&(ReportInput){.config = c, .mode = CONFIG_EMBEDDED, .gaps = gaps, .probe_problem = problem, .scopes = controllers != NULL, .controllers = controllers}, &report), 0);
         text[0] = 0;
         for (char **line = report.lines; *line; line++) {
                 CHECK(strlen(*line) <= 78 || !strchr(*line + 6, ' '));
@@ -36,6 +38,8 @@ static void test_form(void) {
                   "sandbox backend: bailey\n"
                   "  sessions run as confined host processes using the host's own tools\n"
                   "  no single file may exceed 1g, enforced as an rlimit\n"
+                  "  disk use is measured, not capped: a session that takes more than 5g is\n"
+                  "    stopped\n"
                   "  sessions reach every public host on port 443, through brokers of their own\n"
                   "  1 guarantee(s) cannot be enforced on this host:\n"
                   "    - per-session memory, cpu, and process limits are not applied: this host\n"
@@ -83,6 +87,44 @@ static void test_gaps(void) {
         contains(build("{}", NULL, "bailey is broken", true), "    - sessions cannot be confined: bailey is broken\n");
 }
 
+static void inert(const char *config, ConfigMode mode, const char *first, ...) {
+        _cleanup_strv_free_ char **problems = NULL, **list = NULL;
+        _cleanup_(config_freep) Config *c = NULL;
+        const char *expected = first;
+        size_t n = 0;
+        va_list ap;
+
+        if (config_parse("errand.json", config, strlen(config), mode, &c, &problems) < 0)
+                test_fail(__FILE__, __LINE__, "%s", problems ? problems[0] : "?");
+        CHECK_INT(config_add_inert(c, mode, &list), 0);
+        va_start(ap, first);
+        for (; expected; expected = va_arg(ap, const char *), n++)
+                if (n >= strv_length(list) || !startswith(list[n], expected))
+                        test_fail(__FILE__, __LINE__, "%s: \"%s\", not \"%s\"", config, n < strv_length(list) ? list[n] : "(nothing)", expected);
+        va_end(ap);
+        CHECK_INT(strv_length(list), n);
+}
+
+static void test_inert(void) {
+        static const char everything[] = "{\"operators\":[\"root\"],\"stateDir\":\"/s\",\"sandbox\":{\"egress\":{\"mode\":\"open\",\"allow\":[\"a.example\"]},"
+                                         "\"egressPorts\":[80],\"hideHostAddress\":true}}";
+
+        inert("{}", CONFIG_USER, NULL, NULL);
+        inert(everything, CONFIG_SYSTEM, "sandbox.egress.allow does nothing: sandbox.egress.mode is \"open\"", NULL);
+        inert(everything, CONFIG_EMBEDDED, "stateDir does nothing: --state-dir moves", "operators does nothing: ", "sandbox.egress.allow", NULL);
+        inert("{\"sandbox\":{\"network\":\"none\",\"egressPorts\":[80],\"hideHostAddress\":true}}", CONFIG_SYSTEM,
+              "sandbox.egressPorts does nothing: sandbox.network is \"none\"", "sandbox.hideHostAddress", NULL);
+        inert("{\"sandbox\":{\"hideHostAddress\":true,\"image\":\"x\",\"incus\":{\"image\":\"x\"}}}", CONFIG_SYSTEM,
+              "sandbox.hideHostAddress does nothing: a session behind its broker", "sandbox.image does nothing: it is a setting of the podman backend",
+              "sandbox.incus does nothing: it is a setting of the incus backend", NULL);
+        inert("{\"sandbox\":{\"backend\":\"podman\",\"image\":\"x\",\"egress\":{\"mode\":\"open\"},\"egressPorts\":[80]}}", CONFIG_SYSTEM,
+              "sandbox.egressPorts does nothing: podman bounds an open network by its namespace", NULL);
+        inert("{\"sandbox\":{\"backend\":\"incus\",\"incus\":{\"image\":\"x\"},\"egress\":{\"mode\":\"open\",\"allow\":[]},\"egressPorts\":[80],"
+              "\"policyExtra\":{\"read\":[\"/x\"]},\"pathExtra\":[\"/x\"],\"hideHostAddress\":true,\"image\":\"x\"}}", CONFIG_SYSTEM,
+              "sandbox.egress.allow", "sandbox.egressPorts", "sandbox.hideHostAddress", "sandbox.image", "sandbox.policyExtra", "sandbox.pathExtra", NULL);
+        contains(build("{\"operators\":[\"root\"]}", NULL, NULL, true), "  operators does nothing: errandd serves its own account alone in embedded\n");
+}
+
 static void test_names(void) {
         for (Gap g = 0; g < _GAP_MAX; g++)
                 if (!report_gap_sentence(gap_to_string(g)))
@@ -112,6 +154,7 @@ int main(void) {
         RUN(test_limits, "S182 S185: limits are named where a scope holds them, and what it does not hold is a gap");
         RUN(test_grants, "S194: what is granted beyond the floor is named, a writable grant apart, values of variables never");
         RUN(test_gaps, "S184: a gap is always stated");
+        RUN(test_inert, "S031 S040: a key that does nothing with the rest of the file is reported as such");
         RUN(test_names, "each gap that bailey knows has a sentence");
         RUN(test_real_keys, "S026: a key that a session holds is named");
         RUN(test_unsupported, "what is configured and not done is a gap");

@@ -147,12 +147,14 @@ static void test_spending(void) {
                 r.status = rows[i].status;
                 r.outcome = rows[i].outcome;
                 r.tokens = 100;
+                /* Without receipts of their own: 10 that found no upstream, and so many that were turned away. */
+                r.unrecorded = r.outcome == RECEIPT_UPSTREAM_UNREACHABLE ? 10 : r.outcome == RECEIPT_REFUSED || r.outcome == RECEIPT_DENIED ? 1000 : 0;
                 CHECK_INT(store_add(s, &r), 0);
         }
         CHECK_INT(store_commit(s), 0);
         CHECK_INT(store_sum_spending(s, "s1", &list, &n), 0);
         CHECK_INT(n, 2);
-        CHECK(streq(list[0].provider, "a") && list[0].requests == 4 && list[0].bytes == 120 && list[0].tokens == 400);
+        CHECK(streq(list[0].provider, "a") && list[0].requests == 14 && list[0].bytes == 120 && list[0].tokens == 400);
         CHECK(streq(list[1].provider, "b") && list[1].requests == 1 && list[1].bytes == 30 && list[1].tokens == 100);
         stored_spending_free(list, n);
         store_close(s);
@@ -194,6 +196,35 @@ static void test_query(void) {
         CHECK_INT(count(s, f, NULL), 0);
         f = (ReceiptFilter){.provider = "nobody", .outcome = _RECEIPT_OUTCOME_INVALID};
         CHECK_INT(count(s, f, NULL), 0);
+        f = (ReceiptFilter){.sessions = (char *[]) {(char *) "s2", (char *) "s3", (char *) "\"]", NULL}, .outcome = _RECEIPT_OUTCOME_INVALID};
+        CHECK_INT(count(s, f, &first), 500);
+        CHECK_INT(first, 2500);
+        f.before = 11;
+        CHECK_INT(count(s, f, &first), 2);
+        f = (ReceiptFilter){.sessions = (char *[]) {(char *) "s2", NULL}, .provider = "openai", .outcome = RECEIPT_DENIED, .since = 1001};
+        CHECK_INT(count(s, f, NULL), 15);
+        f = (ReceiptFilter){.sessions = (char *[]) {NULL}, .outcome = _RECEIPT_OUTCOME_INVALID};
+        CHECK_INT(count(s, f, NULL), 0);
+        store_close(s);
+        teardown();
+}
+
+/* What it would have to look through for too long, while nobody else is answered. */
+static void test_endless(void) {
+        ReceiptFilter f = {.session = "s1", .provider = "nobody", .outcome = _RECEIPT_OUTCOME_INVALID};
+        StoredReceiptList l = {};
+
+        setup();
+        Store *s = open_store();
+        add(s, "s1", 1000, RECEIPT_COMPLETED);
+        execute("PRAGMA synchronous = OFF; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) INSERT INTO receipts (ended, session, provider,"
+                " credential, host, method, path, query, status, duration, up, down, outcome, unrecorded) SELECT 1000, 's1', 'p', 'c', 'h', 'm', '/', 0,"
+                " 200, 1, 1, 1, 'completed', 0 FROM n");
+        CHECK_INT(store_query(s, &f, &l), -ETIME);
+        CHECK_INT(store_query(s, &(ReceiptFilter){.provider = "nobody", .outcome = _RECEIPT_OUTCOME_INVALID}, &l), -ETIME);
+        f.provider = "p";
+        CHECK_INT(count(s, f, NULL), 1000);
+        CHECK_INT(store_collect(s, "s1"), 0); /* is not a query */
         store_close(s);
         teardown();
 }
@@ -321,6 +352,7 @@ static void test_lock(void) {
 int main(void) {
         RUN(test_round_trip, "C190 S053: a receipt keeps the promised fields, in files of mode 0600");
         RUN(test_query, "receipts come newest first, at most a thousand, filtered and paged");
+        RUN(test_endless, "C204: a query that would take too long is given up");
         RUN(test_collect, "S066: a session's receipts go with it, from the file too; the others stay");
         RUN(test_damaged, "C189: a database that is none is set aside by name, and a new one begun");
         RUN(test_upgrade, "a database of the first version is brought up to date with what is in it");

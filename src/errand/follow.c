@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
+#include "basic/clock.h"
+#include "basic/io.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errand/follow.h"
+#include "shared/bus-object.h"
+
+#define CHUNK (256U * 1024U)
+#define FOLLOW_USEC (250 * USEC_PER_MSEC)
+
+struct Follow {
+        Connection *connection;
+        char *id;
+        uint64_t offset;
+        sd_event_source *timer;
+        sd_bus_slot *asked;
+};
+
+static int take_piece(sd_bus_message *m, const char *id, uint64_t *offset, bool *ret_more, bool print) {
+        const void *data;
+        uint64_t next;
+        size_t size;
+
+        int r = sd_bus_message_read_basic(m, 't', &next);
+        if (r >= 0)
+                r = sd_bus_message_read_array(m, 'y', &data, &size);
+        if (r < 0) {
+                log_error_errno(r, "session %s: its transcript cannot be read: %m", id);
+                return EXIT_FAILED;
+        }
+        *ret_more = next > *offset;
+        *offset = next;
+        r = print ? write_all(STDOUT_FILENO, data, size) : 0;
+        if (r == -EPIPE)
+                return EXIT_FAILED;
+        if (r < 0) {
+                log_error_errno(r, "Failed to write to standard output: %m");
+                return EXIT_FAILED;
+        }
+        return EXIT_OK;
+}
+
+static int read_piece(Connection *c, const char *id, uint64_t *offset, bool *ret_more, bool print) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+
+        int r = session_call(c, id, "ReadTranscript", "Failed to read its transcript", &m, "tu", *offset, CHUNK);
+        return r == EXIT_OK ? take_piece(m, id, offset, ret_more, print) : r;
+}
+
+int transcript_print(Connection *c, const char *id, uint64_t *offset, bool *ret_more) {
+        return read_piece(c, id, offset, ret_more, true);
+}
+
+static void again_in(Follow *f, usec_t usec) {
+        (void) sd_event_source_set_time_relative(f->timer, usec);
+        (void) sd_event_source_set_enabled(f->timer, SD_EVENT_ONESHOT);
+}
+
+/* An error is an errandd that is not there at the moment. */
+static int on_piece(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Follow *f = userdata;
+        bool more = false;
+
+        f->asked = sd_bus_slot_unref(f->asked);
+        /* Whoever does not take it does not keep the session from its work. */
+        if (!sd_bus_message_get_error(m))
+                (void) take_piece(m, f->id, &f->offset, &more, true);
+        again_in(f, more ? 0 : FOLLOW_USEC);
+        return 0;
+}
+
+static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        Follow *f = userdata;
+
+        int r = connection_new_call(f->connection, bus_session_path(f->id).text, BUS_SESSION_INTERFACE, "ReadTranscript", &m);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "tu", f->offset, CHUNK);
+        if (r >= 0)
+                r = sd_bus_call_async(f->connection->bus, &f->asked, m, on_piece, f, 0);
+        if (r < 0)
+                again_in(f, FOLLOW_USEC);
+        return 0;
+}
+
+Follow *follow_free(Follow *f) {
+        if (!f)
+                return NULL;
+        sd_bus_slot_unref(f->asked);
+        sd_event_source_disable_unref(f->timer);
+        free(f->id);
+        return mfree(f);
+}
+
+DEFINE_CLEANUP(Follow *, follow_free);
+
+int follow_new(Connection *c, const char *id, sd_event *event, Follow **ret) {
+        _cleanup_(follow_freep) Follow *f = calloc(1, sizeof(Follow));
+        int code = EXIT_OK;
+
+        if (!f || !(f->id = strdup(id))) {
+                (void) log_oom();
+                return EXIT_FAILED;
+        }
+        f->connection = c;
+        for (bool more = true; code == EXIT_OK && more;)
+                code = read_piece(c, id, &f->offset, &more, false);
+        if (code != EXIT_OK)
+                return code;
+        int r = sd_event_add_time_relative(event, &f->timer, CLOCK_MONOTONIC, FOLLOW_USEC, 0, on_timer, f);
+        if (r < 0) {
+                log_error_errno(r, "Failed to follow session %s: %m", id);
+                return EXIT_FAILED;
+        }
+        *ret = TAKE_PTR(f);
+        return EXIT_OK;
+}
+
+void follow_finish(Follow *f) {
+        f->asked = sd_bus_slot_unref(f->asked);
+        (void) sd_event_source_set_enabled(f->timer, SD_EVENT_OFF);
+        for (bool more = true; more;)
+                if (read_piece(f->connection, f->id, &f->offset, &more, true) != EXIT_OK)
+                        return;
+}

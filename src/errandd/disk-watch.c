@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/size.h"
+#include "basic/text.h"
+#include "errandd/disk-pace.h"
+#include "errandd/disk-watch.h"
+#include "errandd/session-run.h"
+
+#define WARN_PERCENT 80U
+
+struct DiskWatch {
+        Run *run;
+        sd_event_source *timer;
+        DiskPace pace;
+        uint64_t budget; /* as configured when it was started, like everything else that it has */
+        usec_t longest;
+        usec_t asked;    /* monotonic; 0: no answer is awaited */
+        bool warned, failed, partly; /* told once each */
+};
+
+typedef struct Measured {
+        uint64_t state, project;
+        bool state_whole, project_whole;
+} Measured;
+
+static void again(DiskWatch *w, usec_t usec) {
+        int r = sd_event_source_set_time_relative(w->timer, usec);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                log_warning_errno(r, "session %s: its disk use is not looked at any more: %m", w->run->session->record->id);
+}
+
+static void fail_once(DiskWatch *w, const char *problem) {
+        if (!w->failed)
+                log_session_warning(w->run->session->record->id, "its disk use cannot be measured, and is tried again: %s", problem);
+        w->failed = true;
+        again(w, w->longest);
+}
+
+/* How large the project was at the start: taken from the first look, and kept for an errandd that finds the session again. */
+static void take_first(DiskWatch *w, const Measured *m) {
+        Session *s = w->run->session;
+
+        if (s->record->project_bytes > 0)
+                return;
+        s->record->project_bytes = m->project_whole ? m->project + 1 : PROJECT_NOT_MEASURED;
+        if (session_state(s) != SESSION_STARTING) /* else it is written with the next state */
+                (void) session_save(s);
+}
+
+static uint64_t growth(DiskWatch *w, const Measured *m) {
+        uint64_t first = w->run->session->record->project_bytes;
+
+        if (first != PROJECT_NOT_MEASURED)
+                return m->project > first - 1 ? m->project - (first - 1) : 0;
+        if (!w->partly)
+                session_notice(w->run->session, "disk", "the project has files that cannot all be measured, too many, too deep or closed: only the session's own state counts");
+        w->partly = true;
+        return 0;
+}
+
+static bool beyond_measure(const DiskWatch *w, const Measured *m) {
+        return !m->state_whole || (!m->project_whole && w->run->session->record->project_bytes != PROJECT_NOT_MEASURED);
+}
+
+/* True: it is being stopped. */
+static bool judge(DiskWatch *w, uint64_t used, const Measured *m) {
+        char has_buffer[SIZE_TEXT_MAX], may_buffer[SIZE_TEXT_MAX];
+        const char *has = size_about(used, has_buffer), *may = size_about(w->budget, may_buffer);
+
+        if (beyond_measure(w, m)) {
+                run_stop_for(w->run, "disk", "the session has files that cannot all be measured, too many, too deep or closed, and is stopped");
+                return true;
+        }
+        if (used > w->budget) {
+                run_stop_for(w->run, "disk", "the session takes %s of the disk, more than its budget of %s (sandbox.disk), and is stopped", has, may);
+                return true;
+        }
+        if (!w->warned && used > w->budget / 100 * WARN_PERCENT) {
+                session_notice(w->run->session, "disk", "the session takes %s of the disk; beyond %s (sandbox.disk) it will be stopped", has, may);
+                w->warned = true;
+        }
+        return false;
+}
+
+static int read_answer(Message *message, Measured *m) {
+        JsonObject *o = message_object(message);
+
+        if (!streq(message_type(message), "disk") || json_get_u64(o, "state", DISK_BYTES_MAX, &m->state) < 0 ||
+            json_get_u64(o, "project", DISK_BYTES_MAX, &m->project) < 0 || json_get_bool(o, "stateWhole", &m->state_whole) < 0 ||
+            json_get_bool(o, "projectWhole", &m->project_whole) < 0)
+                return -EBADMSG;
+        return 0;
+}
+
+static void on_measured(Message *message, const char *problem, void *userdata) {
+        DiskWatch *w = ((Run *) userdata)->disk;
+        usec_t now = now_monotonic(), took;
+        Measured m = {};
+
+        if (!w || w->run->phase != RUN_GOES)
+                return;
+        took = now - w->asked;
+        w->asked = 0;
+        if (!problem && read_answer(message, &m) < 0)
+                problem = "the launcher's answer was not understood";
+        if (problem) {
+                fail_once(w, problem);
+                return;
+        }
+        w->failed = false;
+        take_first(w, &m);
+        uint64_t used = m.state + growth(w, &m);
+        usec_t next = disk_pace_next(&w->pace, used, w->budget, now, took, w->longest);
+        if (judge(w, used, &m))
+                return; /* the run may be gone */
+        log_debug("session %s: %llu bytes of the disk, looked at again in %llu ms", w->run->session->record->id, (unsigned long long) used,
+                  (unsigned long long) (next / USEC_PER_MSEC));
+        again(w, next);
+}
+
+static int ask(DiskWatch *w) {
+        Session *s = w->run->session;
+        LaunchClient *launcher;
+        Identity payload;
+        Fault f = {};
+
+        _cleanup_close_ int own = openat(s->manager->paths->state_fd, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        _cleanup_close_ int state = own < 0 ? -errno : openat(own, "state", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int r = own < 0 || state < 0 ? -errno : session_open_project(s, &f);
+        if (r >= 0)
+                r = session_prepare_identity(s, &payload, &f);
+        if (r >= 0)
+                r = manager_launcher(s->manager, &payload, &launcher, &f);
+        if (r >= 0)
+                r = launch_client_disk(launcher, state, s->project, on_measured, w->run);
+        if (r >= 0)
+                w->asked = now_monotonic();
+        else
+                fail_once(w, f.text ?: strerror(-r));
+        fault_done(&f);
+        return r;
+}
+
+static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        (void) ask(userdata);
+        return 0;
+}
+
+int disk_watch_new(Run *run, DiskWatch **ret) {
+        const ConfigSandbox *c = &run->config->sandbox;
+        DiskWatch *w = calloc(1, sizeof(DiskWatch));
+
+        if (!w)
+                return -ENOMEM;
+        *w = (DiskWatch){.run = run, .budget = c->disk, .longest = c->disk_check};
+        int r = sd_event_add_time_relative(run->session->manager->event, &w->timer, CLOCK_MONOTONIC, w->longest, 0, on_timer, w);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
+        if (r < 0) {
+                disk_watch_free(w);
+                return r;
+        }
+        *ret = w;
+        (void) ask(w);
+        return 0;
+}
+
+DiskWatch *disk_watch_free(DiskWatch *w) {
+        if (w)
+                sd_event_source_disable_unref(w->timer);
+        return mfree(w);
+}

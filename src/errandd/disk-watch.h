@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Looks how much of the disk a session takes, by its launcher, while it runs: what lies in its state, and what its project has grown by since it was
+ * started. One that passes its budget is stopped; nothing is capped. What it has in files without a name, and in places that policyExtra grants, is not seen. */
+
+#include "errandd/manager.h"
+
+typedef struct Run Run;
+typedef struct DiskWatch DiskWatch;
+
+/* Looks at once. In the record is how large the project was, for one that is found again. */
+int disk_watch_new(Run *run, DiskWatch **ret);
+DiskWatch *disk_watch_free(DiskWatch *w);
