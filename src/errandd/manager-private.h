@@ -26,6 +26,7 @@ struct Manager {
         int owners;         /* STATEDIR/.projects, where projects are names */
         Store *store;
         Ports ports;
+        struct Spare *spare; /* NULL: none */
         Session **sessions; /* by id */
         size_t n_sessions;
         LaunchClient *launchers[LAUNCHERS_MAX];
@@ -60,6 +61,8 @@ int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
 int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f);
 /* Whether that caller may make a session in the project of that name; *ret_new: it has no owner yet. */
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
+/* session-places.c: what errandd makes of STATE/ID before a session has anything there goes, if there is nothing else; else it stays. True: it has gone. */
+bool session_places_remove_empty(Manager *m, const char *id);
 /* uids that brokers have. */
 size_t manager_broker_uids(Manager *m, uid_t *ret, size_t max);
 void manager_schedule(Manager *m); /* observers are told after this turn of the loop */
