@@ -165,4 +165,5 @@ def _(t):
     service.leave()
 
 
+del sys.argv[1:]  # which are no names of cases
 errand_test.run()
