@@ -70,7 +70,7 @@ complete -c errand -n '__errand_verb session' -a show -d 'show everything about 
 complete -c errand -n '__errand_verb threads' -a list -d 'list the records of all sessions, ended ones too'
 complete -c errand -n '__errand_verb threads' -a show -d 'show a record, its grants and its newest provider calls'
 complete -c errand -n '__errand_verb threads' -a rm -d 'remove the record, state and receipts of sessions that ended'
-complete -c errand -n '__errand_verb config' -a check -d 'print every problem of a configuration'
+complete -c errand -n '__errand_verb config' -a check -d 'print every problem of a configuration, and what it names that is not there'
 
 complete -c errand -n '__errand_verb run' -a '(__fish_complete_subcommand --fcs-skip=2)'
 complete -c errand -n '__errand_verb session create' -a '(__fish_complete_subcommand --fcs-skip=3)'
@@ -101,6 +101,7 @@ complete -c errand -n '__errand_verb run' -s e -l env -x -d 'set a variable insi
 complete -c errand -n '__errand_verb run' -l id -x -d 'the session\'s id: 1 to 28 of a-z and 0-9 (default: a new one)'
 complete -c errand -n '__errand_verb run' -s t -l terminal -d 'give it a terminal of its own, even from a pipe'
 complete -c errand -n '__errand_verb run' -s T -l no-terminal -d 'give it this program\'s input and output as they are'
+complete -c errand -n '__errand_verb run' -s F -l file -rF -d 'start the session that ID.json describes, again if there was one'
 complete -c errand -n '__errand_verb run' -l rm -d 'remove its record, state and receipts when it has ended'
 complete -c errand -n '__errand_verb run' -s q -l quiet -d 'print no notices about refused hosts and the like'
 complete -c errand -n '__errand_verb run' -l system -d 'use the system\'s errandd'
@@ -312,3 +313,6 @@ complete -c errand -n '__errand_verb reload' -l account -xa '(__fish_complete_us
 complete -c errand -n '__errand_verb config check' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb config check' -l json -d 'print JSON, for programs'
 complete -c errand -n '__errand_verb config check' -l no-pager -d 'do not pipe long output into a pager'
+complete -c errand -n '__errand_verb config check' -l system -d 'use the system\'s errandd'
+complete -c errand -n '__errand_verb config check' -l user -d 'use the errandd on the bus of one\'s own session'
+complete -c errand -n '__errand_verb config check' -l embedded -d 'use an errandd of one\'s own, and start it if need be'

@@ -48,6 +48,8 @@ static char *exit_text(Run *run) {
         char before[SESSION_ID_MAX + 16];
         const char *text = run->fault.text;
 
+        if (run->exited && run->why && run->why_text)
+                return strdup(run->why_text);
         if (run->exit_text || run->started || !text)
                 return TAKE_PTR(run->exit_text);
         (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
@@ -108,6 +110,7 @@ static void run_free(Manager *m, Run *run) {
         free(run->exit_reason);
         free(run->exit_text);
         free(run->why_text);
+        config_free(run->config);
         disk_watch_free(run->disk);
         idle_watch_free(run->idle);
         fault_done(&run->fault);
@@ -326,7 +329,7 @@ void run_end(Run *run) {
 
         run->phase = RUN_ENDS;
         if (run->shim_state == SHIM_RUNS && !run->exited)
-                ask_shim_to_stop(run, run->started ? run->session->manager->config->sandbox.grace_period : 0);
+                ask_shim_to_stop(run, run->started ? run->config->sandbox.grace_period : 0);
         else if (first && shim_awaited(run))
                 arm_overdue(run, SHIM_PATIENCE_USEC);
         if (run->broker && run->broker_state != BROKER_CLOSING)
@@ -352,7 +355,7 @@ static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem
 
         /* Whether it answered or died: its credential is dead. Now the processes. */
         if (run->phase != RUN_ENDS)
-                ask_shim_to_stop(run, run->session->manager->config->sandbox.grace_period);
+                ask_shim_to_stop(run, run->config->sandbox.grace_period);
 }
 
 void run_stop(Run *run) {

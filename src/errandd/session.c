@@ -44,6 +44,20 @@ SessionState session_state(const Session *s) {
         return (SessionState) s->record->state;
 }
 
+const char *session_waiting(const Session *s) {
+        const Run *run = s->run;
+
+        if (!run || !session_state_live(session_state(s)) || session_state(s) == SESSION_RUNNING)
+                return NULL;
+        if (run->broker_state == BROKER_BEGINS)
+                return "its broker to start";
+        if (run->shim_state == SHIM_ASKED)
+                return "errand-launch to start its sandbox";
+        if (session_state(s) == SESSION_STARTING && run->phase == RUN_GOES)
+                return "its sandbox to be set up";
+        return run->shim_state == SHIM_RUNS ? "its command to end" : "its broker to end";
+}
+
 const GrantList *session_grants(const Session *s) {
         return &s->grants;
 }
@@ -108,6 +122,7 @@ static const char *notice_event(const char *kind) {
         } events[] = {
                 {"egress", EVENT_HOST_REFUSED},   {"denied-summary", EVENT_HOST_REFUSED}, {"broker", EVENT_BROKER_LOST}, {"tampering", EVENT_TAMPERING},
                 {"scope", EVENT_SCOPE_STOPPED},   {"receipts", EVENT_RECEIPTS_MISSING},   {"disk", EVENT_DISK_BUDGET},
+                {"idle", EVENT_SESSION_IDLE},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(events); i++)
