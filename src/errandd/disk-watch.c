@@ -46,7 +46,7 @@ static void end_look(DiskWatch *w) {
 
 static void fail_once(DiskWatch *w, const char *problem) {
         if (!w->failed)
-                log_warning("session %s: its disk use cannot be measured, and is tried again: %s", w->run->session->record->id, problem);
+                log_session_warning(w->run->session->record->id, "its disk use cannot be measured, and is tried again: %s", problem);
         w->failed = true;
         again(w, w->longest);
 }

@@ -48,7 +48,7 @@ static void close_record(Session *s) {
         record->exit_status = word.exited ? word.status : 137;
         free(word.reason);
         if (session_set_state(s, by_itself ? SESSION_STOPPED : SESSION_FAILED) >= 0)
-                log_warning("session %s was running when errandd ended; it is %s", record->id, by_itself ? "over" : "lost");
+                log_session_warning(record->id, "it was running when errandd ended; it is %s", by_itself ? "over" : "lost");
         session_sweep_sockets(s);
         s->settle = SETTLE_ROUNDS;
 }

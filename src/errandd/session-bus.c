@@ -212,6 +212,8 @@ static int append_identity(sd_bus_message *reply, const Session *s) {
                 r = bus_append_entry_text(reply, "ExitText", record->exit_text);
         if (r >= 0)
                 r = bus_append_entry_i32(reply, "ExitStatus", (int32_t) MIN(record->exit_status, (uint64_t) INT32_MAX));
+        if (r >= 0)
+                r = bus_append_entry_text(reply, "Waiting", session_waiting(s));
         return r < 0 ? r : bus_append_entry_u64(reply, "RefusedCount", record->refused);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
@@ -49,6 +48,8 @@ static char *exit_text(Run *run) {
         char before[SESSION_ID_MAX + 16];
         const char *text = run->fault.text;
 
+        if (run->exited && run->why && run->why_text)
+                return strdup(run->why_text);
         if (run->exit_text || run->started || !text)
                 return TAKE_PTR(run->exit_text);
         (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
@@ -224,16 +225,11 @@ void run_scope_ended(Run *run) {
 
 void run_stop_for(Run *run, const char *why, const char *format, ...) {
         Session *s = run->session;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_own(format);
         Fault f = {};
-        va_list ap;
 
         if (run->phase != RUN_GOES || run->exited)
                 return;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (session_state(s) == SESSION_STARTING) {
                 run_fail(run, ERROR_LIMIT, "%s", text ?: "out of memory");
                 return;
@@ -344,13 +340,8 @@ void run_end(Run *run) {
 }
 
 void run_fail(Run *run, ErrorCode code, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (!run->exited)
                 (void) fault_set(&run->fault, code, "session %s: %s", run->session->record->id, text ?: "out of memory");
         log_session_error(run->session->record->id, "%s", text ?: "out of memory");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <signal.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -43,6 +42,20 @@ const SessionRecord *session_record(const Session *s) {
 
 SessionState session_state(const Session *s) {
         return (SessionState) s->record->state;
+}
+
+const char *session_waiting(const Session *s) {
+        const Run *run = s->run;
+
+        if (!run || !session_state_live(session_state(s)) || session_state(s) == SESSION_RUNNING)
+                return NULL;
+        if (run->broker_state == BROKER_BEGINS)
+                return "its broker to start";
+        if (run->shim_state == SHIM_ASKED)
+                return "errand-launch to start its sandbox";
+        if (session_state(s) == SESSION_STARTING && run->phase == RUN_GOES)
+                return "its sandbox to be set up";
+        return run->shim_state == SHIM_RUNS ? "its command to end" : "its broker to end";
 }
 
 const GrantList *session_grants(const Session *s) {
@@ -121,12 +134,10 @@ static const char *notice_event(const char *kind) {
 _printf_(4, 0) static void session_notice_valist(Session *s, const char *kind, const char *host, const char *format, va_list ap) {
         const LogContext about = {.session = s->record->id, .message_id = notice_event(kind), .project = s->record->project, .host = host, .reason = kind};
         const Observer *o = &s->manager->observer;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
+        if (!text)
                 return;
-        }
         log_with(LOG_LEVEL_INFO, &about, "%s: %s", kind, text);
         if (o->session_notice)
                 o->session_notice(s, kind, text, o->userdata);

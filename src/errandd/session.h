@@ -11,6 +11,8 @@ typedef void (*Done)(Session *s, const Fault *fault /* NULL: it worked */, int f
 
 const SessionRecord *session_record(const Session *s);
 SessionState session_state(const Session *s);
+/* What a session that is being started, or stopped, waits for: a phrase; NULL for another. */
+const char *session_waiting(const Session *s);
 const GrantList *session_grants(const Session *s);
 bool session_may_see(const Session *s, const Caller *c); /* owner or operator */
 

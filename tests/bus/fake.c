@@ -239,6 +239,10 @@ const SessionRecord *session_record(const Session *s) {
         return s->record;
 }
 
+const char *session_waiting(_unused_ const Session *s) {
+        return NULL;
+}
+
 SessionState session_state(const Session *s) {
         return s->state;
 }

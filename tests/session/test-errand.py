@@ -17,6 +17,16 @@ from errand_test import case, program, run, source
 DETACHED, LOST, NOT_SET_UP = 122, 123, 125
 
 
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def command_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+        return f.read().strip()
+
+
 @case("C206 T: run gives the command's exit code, 128 + signal, and 125 to 127 as env(1) does")
 def _(t):
     errand = Errand(t)
@@ -469,6 +479,26 @@ def _(t):
     errand.await_state("s2", "stopped")
     t.equal(errand.run("session", "logs", "s2"), (0, "", ""), "one that ran and wrote nothing")
     t.lacks(errand.good("session", "show", "s2"), "reason", "what is shown")
+
+
+@case("T: a start that waits for a stopped launcher says so, goes on when it does, and is stopped by one Ctrl-C")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "true")
+    (launcher,) = [pid for pid in children(errand.daemon_pid()) if command_of(pid) == "errand-launch"]
+    os.kill(launcher, signal.SIGSTOP)
+    t.defer(os.kill, launcher, signal.SIGCONT)
+    first, second = errand.start("run", "--id", "s1", "true"), errand.start("run", "--id", "s2", "true")
+    errand.good("session", "create", "--id", "s3", "true")
+    third = errand.start("session", "start", "s3")
+    for process, session, more in ((first, "s1", "; Ctrl-C stops it"), (second, "s2", "; Ctrl-C stops it"), (third, "s3", "")):
+        t.equal(process.stderr.readline().decode(), f"errand: session {session}: waiting for errand-launch to start its sandbox{more}\n", "what is said")
+    t.equal(errand.json("session", "show", "s1")["waiting"], "errand-launch to start its sandbox", "for programs")
+    first.send_signal(signal.SIGINT)
+    t.contains(first.stderr.readline().decode(), "stopping session s1", "what is said")
+    os.kill(launcher, signal.SIGCONT)
+    t.equal([first.wait(20), second.wait(20), third.wait(20)], [130, 0, 0], "the exit codes")
+    t.equal(errand.json("session", "show", "s1")["waiting"], "", "for programs")
 
 
 @case("T: shells complete sessions and the hosts that were granted, live, and start no errandd for it")
