@@ -102,6 +102,23 @@ def _(t):
     good("true", account="errand-agent")
 
 
+@case("S186: what an administrator limits the slice of the sessions' account to holds over all of them together, whatever each may have", timeout=PATIENCE)
+def _(t):
+    t.log("journal", system.log)
+    slice_name = f"user-{UID}.slice"
+    good("systemctl", "set-property", "--runtime", slice_name, "MemoryMax=144M", "MemorySwapMax=0")
+    t.defer(good, "systemctl", "set-property", "--runtime", slice_name, "MemoryMax=infinity", "MemorySwapMax=infinity")
+    client = Client(timeout=PATIENCE)
+    client.start("l5", ["/usr/bin/python3", "-c", HOG])
+    machine.wait_for(lambda: client.state("l5") in ("stopped", "failed"), "end of l5", PATIENCE)
+    end, text = client.describe("l5"), client.transcript("l5").split()
+    t.note(f"{end['ExitReason']} {end['ExitStatus']} after {text[-1:]} MiB")
+    t.check(text and int(text[-1]) <= 144, f"it got {text} MiB")
+    t.equal((end["ExitReason"], end["ExitStatus"]), ("killed", 137), "its end")
+    client.start("l6", ["/bin/echo", "here"])
+    machine.wait_for(lambda: client.transcript("l6") == "here\n", "the next session", PATIENCE)
+
+
 @case("a session cannot raise its own limits: there is no cgroup file that it can write", timeout=PATIENCE)
 def _(t):
     client = Client(timeout=PATIENCE)
