@@ -102,7 +102,7 @@ typedef struct Config {
         ConfigGithub github;
         ConfigSandbox sandbox;
         struct {
-                uint64_t live_sessions, concurrent_turns, queue_length;
+                uint64_t live_sessions, brokers_ahead, concurrent_turns, queue_length;
                 usec_t queue_wait;
         } limits;
         struct {

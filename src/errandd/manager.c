@@ -9,6 +9,7 @@
 #include "errandd/open-network.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
+#include "errandd/spare.h"
 #include "errandd/state-lock.h"
 
 #define TICK_USEC USEC_PER_SEC
@@ -366,6 +367,10 @@ int manager_reload(Manager *m, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
+        if (m->spare)
+                spare_drop(m, NULL);
+        else
+                spare_begin(m);
         look_up_providers(m);
         return 0;
 }
@@ -509,6 +514,7 @@ Manager *manager_free(Manager *m) {
                 session_free(m->sessions[i]);
         }
         free(m->sessions);
+        spare_free(m->spare);
         for (size_t i = 0; i < m->n_launchers; i++)
                 launch_client_free(m->launchers[i]);
         sd_event_source_disable_unref(m->defer);
