@@ -55,21 +55,30 @@ void trial_tun(const Mechanism *m, Outcome *ret) {
         trial_inside(make_tun, m, ret);
 }
 
-/* An address that leads out by that interface, and one on the way (RFC 5737): 0 when a datagram was sent, else the positive errno. */
+#define TRIAL_ADDRESS 0xc0000202 /* for documentation (RFC 5737), so that nobody has them */
+#define TRIAL_PEER 0xc0000201
+
+static int set_address(int fd, unsigned long call, uint32_t host_order) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host_order)};
+        struct ifreq request = {.ifr_name = "bailey0"};
+
+        memcpy(&request.ifr_addr, &address, sizeof(address));
+        return ioctl(fd, call, &request);
+}
+
+/* 0 or the positive errno, as below. */
 static int raise_interface(void) {
         struct ifreq request = {.ifr_name = "bailey0"};
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000202)};
 
         _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        memcpy(&request.ifr_addr, &address, sizeof(address));
-        if (fd < 0 || ioctl(fd, SIOCSIFADDR, &request) < 0)
+        if (fd < 0 || set_address(fd, SIOCSIFADDR, TRIAL_ADDRESS) < 0 || set_address(fd, SIOCSIFDSTADDR, TRIAL_PEER) < 0)
                 return errno;
         request.ifr_flags = IFF_UP | IFF_RUNNING;
         return ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? errno : 0;
 }
 
 static int send_datagram(void) {
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0xc0000201)};
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(TRIAL_PEER)};
 
         _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
