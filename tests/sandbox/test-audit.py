@@ -230,6 +230,9 @@ def loop(w):
         w.write("W/Makefile", "all: out/sum\nout/sum: data/1 data/2\n\tcat data/1 data/2 >$@.tmp\n\tmv $@.tmp $@\n\tcat $@\n\t./tool\n")
         w.write("W/main.py", "import sys\nsys.path.insert(0, 'lib')\nimport package, glob\nprint(package.NAME, sorted(glob.glob('data/*')))\n"
                 "open('out/o', 'w').write('x')\nprint(open('out/o').read())\n")
+        w.write("W/main.js", "const fs = require('fs'); console.log(require('./lib/package.json').name, fs.readdirSync('data')); fs.writeFileSync('out/o', 'x');"
+                "console.log(require('child_process').execSync('./tool').toString())\n")
+        w.write("W/lib/package.json", '{"name": "package"}\n')
         account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
         subprocess.run(["git", "init", "-q", "-b", "main", "repository"], cwd=w.work, env=w.environment, check=True, **account)
         w.write("W/repository/file", "file\n")
@@ -237,6 +240,10 @@ def loop(w):
     round_trip(w, fresh, "sh", "-c", "cat data/*; ./tool; echo new >out/new; rm out/new; ls out; (cd lib && pwd) & wait")
     round_trip(w, fresh, "/usr/bin/python3", "main.py")
     round_trip(w, fresh, "/usr/bin/make", "-s")
+    if os.path.exists("/usr/bin/node"):
+        round_trip(w, fresh, "/usr/bin/node", "main.js")
+    else:
+        print("# node is not installed")
     round_trip(w, fresh, "/usr/bin/git", "-C", "repository", "status", "--porcelain")
     text = round_trip(w, fresh, "sh", "-c", "cd repository; git add file; git -c user.name=n -c user.email=e@x commit -qm m; git log --format=%s; "
                       "python3 -c 'import json, ssl; open(\"../out/o\", \"w\")'; git status --porcelain")
@@ -561,7 +568,7 @@ main([
     ("every call that names a path or address is seen", calls),
     ("paths are those that the kernel comes to", resolution),
     ("C111: the trace file is put in place, through no link", places),
-    ("Q018 C112: what was audited once runs under the generated policy: sh, python3, make, git", loop),
+    ("Q018 C112: what was audited once runs under the generated policy: sh, python3, make, git, node", loop),
     ("C112: links out of sight are granted with what they lead to", links),
     ("C114: a failed run is explained", explained),
     ("a sandbox has no audits", nested),
