@@ -26,13 +26,8 @@
 #define ESTABLISHED "HTTP/1.1 200 Connection Established\r\n\r\n"
 
 void connection_set_subject(Connection *c, const char *format, ...) {
-        va_list ap;
-
         free(c->subject);
-        va_start(ap, format);
-        if (vasprintf(&c->subject, format, ap) < 0)
-                c->subject = NULL; /* the log then says "a request" */
-        va_end(ap);
+        c->subject = string_format_own(format); /* NULL: the log then says "a request" */
 }
 
 static const char *session_name(const Connection *c) {
@@ -40,10 +35,8 @@ static const char *session_name(const Connection *c) {
 }
 
 _printf_(3, 0) static void log_text(Connection *c, LogLevel level, const char *format, va_list ap) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
         if (text)
                 log_line(level, "session %s: %s: %s", session_name(c), c->subject ? c->subject : "a request", text);
 }

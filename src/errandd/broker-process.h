@@ -52,5 +52,7 @@ typedef struct BrokerUnit {
 
 /* errand-broker-control@SESSION.socket and errand-broker@SESSION.socket, of which the first connection starts errand-broker@SESSION.service. */
 int broker_units_new(sd_event *event, const BrokerUnit *unit, const BrokerProcessHandler *handler, BrokerProcess **ret, Fault *f);
+/* Those of a session that nobody knows of; nobody waits for it. */
+void broker_units_stop(Units *units, const char *session);
 /* errand-broker@SESSION.service; to free. */
 int broker_unit_name(const char *session, char **ret);

@@ -182,6 +182,8 @@ static const ConfigKey sandbox_keys[] = {
 static const ConfigKey limits_keys[] = {
         {"maxLiveSessions", CONFIG_COUNT, AT(limits.live_sessions), .summary = "Sessions that run at one time", .fallback = "64", .min = 1,
          .max = 4096},
+        {"brokersAhead", CONFIG_COUNT, AT(limits.brokers_ahead),
+         .summary = "Brokers that wait, without a key, for a session to come, whose start is shorter then; 0 = none", .fallback = "1", .max = 1},
         {"maxConcurrentTurns", CONFIG_COUNT, AT(limits.concurrent_turns), .summary = "Turns of agents at one time", .fallback = "16",
          .min = 1, .max = 4096},
         {"maxQueueLength", CONFIG_COUNT, AT(limits.queue_length), .summary = "Prompts that wait for a turn", .fallback = "256", .max = 65536},
@@ -190,8 +192,8 @@ static const ConfigKey limits_keys[] = {
 };
 
 static const ConfigKey timeouts_keys[] = {
-        {"idleMs", CONFIG_MSEC, AT(timeouts.idle), .summary = "An agent without a turn is stopped after this time; 0 = never",
-         .fallback = "1800000", .max = 30 * DAY_MSEC},
+        {"idleMs", CONFIG_MSEC, AT(timeouts.idle), .summary = "A session in which nothing happens, and to which nobody is attached, is stopped after this time; 0 = never",
+         .fallback = "0", .max = 30 * DAY_MSEC},
         {"startupMs", CONFIG_MSEC, AT(timeouts.startup), .summary = "How long a session may take to start", .fallback = "60000", .min = 100,
          .max = HOUR_MSEC},
         {"questionMs", CONFIG_MSEC, AT(timeouts.question), .summary = "How long an agent's question waits for an answer",

@@ -9,6 +9,7 @@
 #include "errandd/config-values.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
+#include "errandd/spare.h"
 
 /* Of one account that is no operator. */
 #define CREATED_MAX 64U /* as many as may run by default (limits.maxLiveSessions) */
@@ -180,10 +181,19 @@ static int check_id(const Manager *m, const char *asked, Fault *f) {
 
 static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
         (void) snprintf(id, SESSION_ID_MAX + 1, "%s", asked ?: "");
+        bool spare = !asked && spare_take_id(m, id);
         int r = record_create(m->records, id, ret_dir);
         if (r == -EEXIST)
                 return fault_set(f, ERROR_EXISTS, "there is a record of a session %s already; choose another id", id);
-        return r < 0 ? fault_set(f, ERROR_STORAGE, "the record cannot be made: %s", strerror(-r)) : 0;
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "the record cannot be made: %s", strerror(-r));
+        /* Of a session whose record was lost: what is in its home is not for another one. */
+        if (!spare && (faccessat(m->paths->state_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || errno != ENOENT)) {
+                *ret_dir = safe_close(*ret_dir);
+                (void) record_remove(m->records, id);
+                return fault_set(f, ERROR_EXISTS, "there is a directory of a session %s in errandd's state, without a record; choose another id, or have it moved away", id);
+        }
+        return 0;
 }
 
 /* One account does not take what all need: descriptors, of which a session that was not started holds four, and the places of a listing. */
@@ -220,7 +230,7 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         r = fill_record(m, caller, o, record, f);
         if (r >= 0 && place->unowned) /* before it is made: two that make it at once do not both own it */
-                r = project_claim(m->owners, place->name, caller->uid, f);
+                r = manager_claim_project(m, caller, place->name, f);
         if (r >= 0 && place->fd < 0) {
                 r = manager_make_project(m, place->name, caller->uid, o->project_made, o->project_userdata, f);
                 return r < 0 ? r : -EINPROGRESS;
@@ -258,7 +268,7 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         s->columns = o->columns;
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = TAKE_FD(o->stdio[i]);
-        log_info("session %s: created by uid %u in %s", id, caller->uid, s->record->project);
+        log_session_info(id, "created by uid %u in %s", caller->uid, s->record->project);
         if (m->observer.session_added)
                 m->observer.session_added(s, m->observer.userdata);
         *ret = s;

@@ -48,7 +48,7 @@ static void close_record(Session *s) {
         record->exit_status = word.exited ? word.status : 137;
         free(word.reason);
         if (session_set_state(s, by_itself ? SESSION_STOPPED : SESSION_FAILED) >= 0)
-                log_warning("session %s was running when errandd ended; it is %s", record->id, by_itself ? "over" : "lost");
+                log_session_warning(record->id, "it was running when errandd ended; it is %s", by_itself ? "over" : "lost");
         session_sweep_sockets(s);
         s->settle = SETTLE_ROUNDS;
 }
@@ -66,7 +66,7 @@ static int load_one(Manager *m, SessionRecord **record) {
         TAKE_PTR(*record);
         r = grant_list_read(dir, &s->grants, &problem);
         if (r < 0)
-                log_warning("session %s: its grants are not in force any more: %s", s->record->id, problem ?: strerror(-r));
+                log_session_warning(s->record->id, "its grants are not in force any more: %s", problem ?: strerror(-r));
         session_arm_expiry(s);
         bool live = session_state_live(session_state(s));
         (void) session_ingest(s, false); /* before its broker is told what grants there are */
@@ -81,6 +81,20 @@ static int load_one(Manager *m, SessionRecord **record) {
         return r;
 }
 
+/* Its receipts go with its spool: the database's would be taken for those of the next session of that id. */
+static void set_aside(Manager *m, const RecordEntry *e) {
+        _cleanup_free_ char *name = NULL;
+
+        int r = store_collect(m->store, e->id);
+        if (r >= 0)
+                r = record_set_aside(m->paths->state_fd, m->records, e->id, &name);
+        if (r < 0)
+                log_error_errno(r, "the record of session %s is damaged and left out, and cannot be set aside: %s: %m", e->id, e->problem);
+        else
+                log_error("the record of session %s is damaged: %s; what there is of the session is in %s/.damaged/%s now", e->id, e->problem,
+                          m->paths->state, name);
+}
+
 int manager_load(Manager *m, Fault *f) {
         RecordEntry *entries;
         size_t n;
@@ -92,6 +106,10 @@ int manager_load(Manager *m, Fault *f) {
                 RecordEntry *e = &entries[i];
                 if (e->problem && record_remove_unfinished(m->records, e->id) >= 0)
                         continue;
+                if (e->damaged) {
+                        set_aside(m, e);
+                        continue;
+                }
                 if (e->problem) {
                         log_warning("the record of %s is left out: %s", e->id, e->problem);
                         continue;

@@ -8,22 +8,22 @@
 #include "errandd/paths.h"
 
 static const Mode system_mode = {
-        .config = CONFIG_SYSTEM, .name = "system", .units = true, .project_names = true, .payload = "errand-agent",
+        .config = CONFIG_SYSTEM, .name = "system", .units = true, .project_names = true, .payload = "errand-agent", .shims = "shim",
         .own = 02750, .broker = 02750, .state = 02770,
 };
 
 static const Mode user_mode = {
-        .config = CONFIG_USER, .name = "user", .units = true, .top = 0700, .own = 0700, .broker = 0700, .state = 0700,
+        .config = CONFIG_USER, .name = "user", .units = true, .session_sockets = true, .shims = "shim", .top = 0700, .own = 0700, .broker = 0700, .state = 0700,
 };
 
 /* An ordinary account's are nobody else's business. */
 static const Mode embedded_mode = {
-        .config = CONFIG_EMBEDDED, .name = "embedded", .top = 0700, .own = 0700, .broker = 0700, .state = 0700,
+        .config = CONFIG_EMBEDDED, .name = "embedded", .shims = "embedded-shim", .top = 0700, .own = 0700, .broker = 0700, .state = 0700,
 };
 
 /* Root's are gone through by the accounts of payloads. */
 static const Mode embedded_root_mode = {
-        .config = CONFIG_EMBEDDED, .name = "embedded", .changes_account = true, .top = 0711, .own = 0711, .broker = 0711, .state = 0700,
+        .config = CONFIG_EMBEDDED, .name = "embedded", .changes_account = true, .shims = "embedded-shim", .top = 0711, .own = 0711, .broker = 0711, .state = 0700,
 };
 
 const Mode *mode_of(ConfigMode config, uid_t uid) {

@@ -11,6 +11,8 @@
 #include "errandd/record-dir.h"
 
 #define RECORDS_NAME ".records"
+#define DAMAGED_NAME ".damaged"
+#define ASIDE_TRIES 1000U /* of one id */
 #define DESCRIPTION_NAME "session.json"
 #define MINTED_SIZE 8U /* 36^8: two that are the same are not met, and are tried again if so */
 #define MINT_TRIES 16U
@@ -43,7 +45,7 @@ int record_root_open(int state_dir) {
         return open_private_dir(state_dir, RECORDS_NAME);
 }
 
-static int mint_id(char *ret) {
+int record_mint_id(char ret[static SESSION_ID_MAX + 1]) {
         static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
         uint8_t random[4 * MINTED_SIZE];
         size_t n = 0;
@@ -67,7 +69,7 @@ int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir) {
         if (!mint && !session_id_valid(id))
                 return -EINVAL;
         for (unsigned i = 0; i < (mint ? MINT_TRIES : 1) && r == -EEXIST; i++) {
-                r = mint ? mint_id(name) : (strcpy(name, id), 0);
+                r = mint ? record_mint_id(name) : (strcpy(name, id), 0);
                 if (r < 0)
                         return r;
                 r = make_private_dir(root, name);
@@ -214,5 +216,48 @@ int record_watch_length(int fd, uint64_t *length) {
         if ((uint64_t) st.st_size < *length)
                 return -ESTALE;
         *length = (uint64_t) st.st_size;
+        return 0;
+}
+
+static int make_aside(int damaged, const char *id, char **ret_name) {
+        _cleanup_free_ char *name = NULL;
+        int r = -EEXIST;
+
+        for (unsigned i = 1; i <= ASIDE_TRIES && r == -EEXIST; i++) {
+                free(name);
+                if (asprintf(&name, "%s-%u", id, i) < 0) {
+                        name = NULL;
+                        return -ENOMEM;
+                }
+                r = make_private_dir(damaged, name);
+        }
+        if (r >= 0)
+                *ret_name = TAKE_PTR(name);
+        return r;
+}
+
+/* The record last: until it has gone, it is found damaged again, and asked for again. */
+int record_set_aside(int state_dir, int root, const char *id, char **ret_name) {
+        _cleanup_free_ char *name = NULL;
+
+        if (!session_id_valid(id))
+                return -EINVAL;
+        int r = make_private_dir(state_dir, DAMAGED_NAME);
+        if (r < 0 && r != -EEXIST)
+                return r;
+        _cleanup_close_ int damaged = open_private_dir(state_dir, DAMAGED_NAME);
+        if (damaged < 0)
+                return damaged;
+        r = make_aside(damaged, id, &name);
+        if (r < 0)
+                return r;
+        _cleanup_close_ int aside = open_private_dir(damaged, name);
+        if (aside < 0)
+                return aside;
+        if (renameat(state_dir, id, aside, "session") < 0 && errno != ENOENT)
+                return -errno;
+        if (renameat(root, id, aside, "record") < 0 || fsync(aside) < 0 || fsync(root) < 0 || fsync(state_dir) < 0)
+                return -errno;
+        *ret_name = TAKE_PTR(name);
         return 0;
 }

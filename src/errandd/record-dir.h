@@ -12,6 +12,8 @@
 /* Opens STATEDIR/.records (0700), making it if need be. The fd, or a negative errno: -EPERM when it is another account's or open to others. */
 int record_root_open(int state_dir);
 
+/* An id that no session will have by chance. */
+int record_mint_id(char ret[static SESSION_ID_MAX + 1]);
 /* Makes a record's directory. With id "" an unused one is minted into it. -EEXIST: there is one, -EINVAL: no such id. */
 int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir);
 int record_open(int root, const char *id); /* the fd; -ENOENT, -EINVAL, or -EPERM as above */
@@ -37,3 +39,7 @@ int record_open_read(int dir, const char *name);
 /* Append-only is a habit of the holder, not a boundary: it can clear the flag. Compares the file with the length that was seen before and keeps
  * the new one. -ESTALE: it is shorter, so its holder tampered with it; *length stays. */
 int record_watch_length(int fd, uint64_t *length);
+
+/* Moves what there is of a damaged session out of the way, record and STATEDIR/ID, to STATEDIR/.damaged/ID-NUMBER/{record,session}, so that its id is
+ * free and nothing of it is lost. *ret_name is ID-NUMBER, to free. */
+int record_set_aside(int state_dir, int root, const char *id, char **ret_name);

@@ -55,6 +55,7 @@ static const struct Field {
         {"brokerRefused", FIELD_COUNT, offsetof(SessionRecord, broker_refused), false},
         {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
         {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
+        {"ownStdio", FIELD_BOOL, offsetof(SessionRecord, own_stdio), false},
         {"projectBytes", FIELD_COUNT, offsetof(SessionRecord, project_bytes), false},
         {"eventsLength", FIELD_COUNT, offsetof(SessionRecord, events_length), true},
         {"transcriptLength", FIELD_COUNT, offsetof(SessionRecord, transcript_length), true},
@@ -176,8 +177,13 @@ static int read_fields(JsonObject *o, SessionRecord *s, char **ret_problem) {
         uint64_t version;
         int r = 0;
 
-        if (json_get_u64(o, "v", UINT32_MAX, &version) < 0 || version != RECORD_VERSION)
-                return problem_set(ret_problem, "is not of version %u, the only one known here", RECORD_VERSION);
+        if (json_get_u64(o, "v", UINT32_MAX, &version) < 0)
+                return problem_set(ret_problem, "says no version");
+        if (version != RECORD_VERSION) {
+                r = problem_set(ret_problem, "is of version %llu, and this errandd reads version %u alone; another one wrote it, and reads it",
+                                (unsigned long long) version, RECORD_VERSION);
+                return r == -EBADMSG ? -EPROTONOSUPPORT : r;
+        }
         for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
                 r = read_field(o, &fields[i], s);
                 if (r == -ENOMEM)
@@ -237,13 +243,17 @@ int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret
         int r = record_read_file(dir, DESCRIPTION_NAME, &text, &size);
         if (r == -ENOMEM)
                 return r;
-        if (r < 0)
-                return problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " cannot be read: %s", id,
-                                   r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
+        if (r < 0) {
+                bool final = r == -EPERM || r == -ENOENT || r == -EFBIG;
+                int set = problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " cannot be read: %s", id,
+                                      r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
+                return set != -EBADMSG || final ? set : -EIO;
+        }
         r = session_record_parse(id, text, size, ret, &reason);
-        if (r == -EBADMSG)
-                return problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
-        return r;
+        if (r != -EBADMSG && r != -EPROTONOSUPPORT)
+                return r;
+        int set = problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
+        return set == -EBADMSG ? r : set;
 }
 
 static int compare_entries(const void *a, const void *b) {
@@ -260,7 +270,8 @@ static int load_entry(int root, RecordEntry *e) {
         int r = dir >= 0 ? session_record_read(dir, e->id, &e->record, &e->problem)
                          : problem_set(&e->problem, ".records/%s cannot be opened: %s", e->id,
                                        dir == -EPERM ? "it is not a directory of this account alone" : strerror(-dir));
-        return r == -EBADMSG ? 0 : r;
+        e->damaged = dir >= 0 && r == -EBADMSG;
+        return e->problem ? 0 : r;
 }
 
 static int add_entry(int root, const char *name, RecordEntry **entries, size_t *n) {

@@ -32,6 +32,7 @@ typedef struct SessionRecord {
         uint64_t refused;    /* connections that were refused */
         uint64_t broker_refused; /* of these, what the broker of this run told */
         char *scope_unit, *broker_unit; /* of a live session, where there are units */
+        bool own_stdio;      /* its output goes where its caller said, and not through the shim */
         uint64_t project_bytes; /* what the project took when the session was started, plus 1; 0: not known; or PROJECT_NOT_MEASURED */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
 } SessionRecord;
@@ -43,11 +44,12 @@ DEFINE_CLEANUP(SessionRecord *, session_record_free);
 int session_record_new(const char *id, uid_t owner, SessionRecord **ret);
 
 int session_record_format(const SessionRecord *s, char **ret, size_t *ret_size);
-/* -EBADMSG with *ret_problem, a sentence (to free): not JSON, an unknown, missing or mistyped member, another id than `id`. */
+/* With *ret_problem, a sentence (to free): -EBADMSG, not JSON, an unknown, missing or mistyped member, another id than `id`; -EPROTONOSUPPORT, of a
+ * version that is not known here. */
 int session_record_parse(const char *id, const char *text, size_t size, SessionRecord **ret, char **ret_problem);
 
 int session_record_write(int dir, const SessionRecord *s);
-/* -EBADMSG also when the file cannot be read: the sentence says why. */
+/* The same, and -EBADMSG also when there is no such file, or none of ours; -EIO with *ret_problem when it cannot be read at the moment. */
 int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret_problem);
 
 /* All records, by id. One that is damaged has a problem instead of a record, and the rest loads. */
@@ -55,6 +57,7 @@ typedef struct RecordEntry {
         char *id; /* the directory's name, which may be no session's id when there is a problem */
         SessionRecord *record;
         char *problem;
+        bool damaged; /* its directory is a record's, and no errandd will read what is in it */
 } RecordEntry;
 
 int record_list(int root, RecordEntry **ret, size_t *ret_n);

@@ -6,16 +6,24 @@
 #include "shim/shim.h"
 
 static const char help[] =
-        "errand-shim OPTION… -- COMMAND…\n\n"
-        "Keeps one session: starts bailey, holds its terminal, writes transcript and events. errand-launch starts it.\n\n"
-        "  --session ID --socket PATH --home DIR --errandd-uid UID   whose, where it listens, and to whom\n"
-        "  --interactive --rows N --columns N                        a terminal inside\n"
-        "  --broker-socket PATH --listen 127.0.0.1:PORT              the only way out\n"
-        "  --strict --accept-gap NAME                                as for bailey\n"
-        "  --grace-ms N                                              between SIGTERM and SIGKILL\n"
-        "  --scope UNIT                                              what is made around bailey before it runs\n"
-        "  --file-max N                                              bytes of one file that the payload writes\n"
-        "  --fd NAME=N                                               what it is given\n"
+        "errand-shim OPTION… -- COMMAND…\n"
+        "\n"
+        "Keeps one session: starts bailey, holds its terminal, writes transcript and\n"
+        "events. errand-launch starts it.\n"
+        "\n"
+        "  --session ID --socket PATH --home DIR --errandd-uid UID\n"
+        "                         whose, where it listens, and to whom\n"
+        "  --interactive --rows N --columns N\n"
+        "                         a terminal inside\n"
+        "  --broker-socket PATH --listen 127.0.0.1:PORT\n"
+        "                         the only way out\n"
+        "  --strict --accept-gap NAME\n"
+        "                         as for bailey\n"
+        "  --grace-ms N           between SIGTERM and SIGKILL\n"
+        "  --scope UNIT           what is made around bailey before it runs\n"
+        "  --file-max N           bytes of one file that the payload writes\n"
+        "  --journal              standard error is the journal's\n"
+        "  --fd NAME=N            what it is given\n"
         "  --help, --version\n";
 
 /* It holds a session's secrets: no core file, and no other process of its account reads its memory. Not no_new_privs: that would be bailey's,
@@ -36,12 +44,16 @@ int main(int argc, char *argv[]) {
 
         uint64_t core_limit = harden();
         log_setup("errand-shim", LOG_LEVEL_INFO);
+        log_use_fields();
         if (shim_options_parse(argc, argv, &options) < 0)
                 return 2;
         if (options.help || options.version) {
                 fputs(options.help ? help : "errand-shim " ERRAND_VERSION "\n", stdout);
                 return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
         }
+        if (options.journal)
+                log_set_target(LOG_TARGET_JOURNAL);
+        log_set_session(options.session);
         options.core_limit = core_limit;
         return shim_run(&options) < 0 ? EXIT_FAILURE : 0;
 }

@@ -60,6 +60,8 @@ class Running:
         watched.await_end()
         if not errand.pid():
             t.equal(errand.sockets(), [], "sockets that are served")
+        # What has ended is told to errandd by the kernel, as it is to this test: who is first is not said.
+        wait_for(lambda: errand.json("session show", "s1")["state"] != "running", "the end of the session in its record")
         shown = errand.json("session show", "s1")
         t.equal((shown["state"], shown["exitReason"], shown["exitStatus"]), (state, reason, status), "the session")
         receipts = [(r["method"], r["path"], r["status"], r["outcome"]) for r in errand.json("receipts")]

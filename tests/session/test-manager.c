@@ -168,6 +168,13 @@ static char *transcript(Session *s) {
         return text;
 }
 
+static bool has_output(Session *s) {
+        _cleanup_free_ char *text = transcript(s);
+
+        (void) turn(now_monotonic() + 10 * USEC_PER_MSEC); /* nobody tells of it */
+        return *text;
+}
+
 static void contains(const char *text, const char *part) {
         if (!text || !strstr(text, part))
                 test_fail(__FILE__, __LINE__, "lacks \"%s\": \"%s\"", part, text ?: "");
@@ -401,6 +408,8 @@ static void test_deaths(void) {
 
 /* What a dead errandd leaves: a record in a live state, whose processes went with it. */
 static void test_restart(void) {
+        /* Takes its whole grace period to end, and has the lock for as long as it lives. */
+        static const char stubborn[] = "trap '' TERM; exec 9>>held; flock -n 9 && echo up || echo two; while :; do sleep 1000; done";
         char path[160];
         int status;
 
@@ -409,7 +418,9 @@ static void test_restart(void) {
         pid_t pid = fork();
         if (pid == 0) {
                 open_manager();
-                start(create("seven", "echo up; sleep 1000", false));
+                Session *first = create("seven", stubborn, false);
+                start(first);
+                AWAIT(has_output(first));
                 (void) kill(getpid(), SIGKILL);
         }
         CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -428,15 +439,24 @@ static void test_restart(void) {
         for (;;) {
                 Fault f = {};
                 a = (Answer){};
-                check_fault(session_start(s, on_done, &a, &f), &f);
-                AWAIT(a.come);
-                if (a.code == ERROR_NONE || now_monotonic() > until)
+                if (session_start(s, on_done, &a, &f) >= 0)
                         break;
-                contains(a.text, "has a shim already");
-                free(a.text);
+                CHECK_INT(f.code, ERROR_WRONG_STATE);
+                contains(f.text, "an earlier run of session seven is still being ended");
+                fault_done(&f);
+                CHECK(now_monotonic() < until);
                 (void) usleep(50 * 1000);
         }
-        CHECK_INT(a.code, ERROR_NONE);
+        AWAIT(a.come);
+        if (a.code != ERROR_NONE)
+                test_fail(__FILE__, __LINE__, "start: %s", a.text);
+        /* What another one of its id has left running by then would write the end of both into its record. */
+        free(text);
+        for (text = transcript(s); !strstr(text, "up\nup\n") && !strstr(text, "two"); text = transcript(s)) {
+                free(text);
+                (void) turn(now_monotonic() + 10 * USEC_PER_MSEC);
+        }
+        lacks(text, "two");
         Fault f = {};
         a = (Answer){};
         check_fault(session_stop(s, on_done, &a, &f), &f);
@@ -505,6 +525,31 @@ static void test_many(void) {
         end();
 }
 
+/* Nobody's sessions but an operator's are more than half of those that may run. */
+static void test_share(void) {
+        const Caller plain = {.uid = geteuid()};
+        Session *s[3];
+        char id[16];
+        Fault f = {};
+
+        begin("{\"limits\": {\"maxLiveSessions\": 4}}");
+        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
+                (void) snprintf(id, sizeof(id), "share%zu", i);
+                s[i] = create(id, "sleep 1000", false);
+                if (i < 2) {
+                        check_fault(session_check_share(s[i], &plain, &f), &f);
+                        start(s[i]);
+                }
+        }
+        CHECK(session_check_share(s[2], &plain, &f) < 0);
+        CHECK_INT(f.code, ERROR_LIMIT);
+        CHECK(strstr(f.text, "2 sessions of uid") && strstr(f.text, "of the 4 that"));
+        fault_done(&f);
+        check_fault(session_check_share(s[2], &owner, &f), &f);
+        check_fault(session_check_share(s[0], &plain, &f), &f); /* it runs, and is refused for that */
+        end();
+}
+
 int main(void) {
         sigset_t set;
 
@@ -524,5 +569,6 @@ int main(void) {
         RUN(test_second, "a second errandd on a state directory is refused");
         RUN(test_places, "C109: a project that holds errand's own state is refused");
         RUN(test_many, "ten sessions at once");
+        RUN(test_share, "C204: one account has half of the sessions that may run, and no more");
         return TEST_END();
 }

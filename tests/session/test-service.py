@@ -10,7 +10,7 @@ import socket
 import errand_bus
 import errand_launch
 import errand_world
-from errand_service import MANAGER, ROOT, Service, Sessions
+from errand_service import BrokerUnit, MANAGER, ROOT, Service, Sessions
 from errand_test import case, run
 
 errand_world.enter()
@@ -358,6 +358,183 @@ def refuses(t):
     service.daemon.kill()
     t.equal(service.errandd.wait(30), 1, "exit code without a bus")
     t.equal(len(service.shims()), 1, "shims")
+
+
+DAMAGE = {"empty": lambda text: "", "half": lambda text: text[:len(text) // 2], "garbage": lambda text: "\0\1\2" * 99, "foreign": lambda text: text.replace('"d', '"e', 1),
+          "no file": None}
+
+
+@case("C200: a record that is damaged is set aside with all of its session, which ends if it runs; others go on, and the id is free")
+def damaged(t):
+    service, s = begin(t)
+    s.start("a1", "sleep", "1000")
+    for number, (kind, damage) in enumerate(DAMAGE.items()):
+        name = f"d{number}"
+        s.start(name, "sh", "-c", f"echo {kind}; echo kept >~/file; sleep 1000")
+        errand_launch.wait_for(lambda n=name: s.transcript(n))
+    shims = set(service.shims())
+    service.kill()
+    for number, damage in enumerate(DAMAGE.values()):
+        path = service.path("home", "errand", ".records", f"d{number}", "session.json")
+        if not damage:
+            os.unlink(path)
+            continue
+        with open(path, "r+", encoding="utf-8") as f:
+            text = damage(f.read())
+            f.seek(0)
+            f.truncate()
+            f.write(text)
+    s.serve()
+    t.equal([x[0] for x in s.bus.call(ROOT, MANAGER, "ListSessions")[0]], ["a1"], "sessions")
+    errand_launch.wait_for(lambda: len(service.shims()) == 1)
+    t.check(set(service.shims()) < shims, "another shim")
+    errand_launch.wait_for(lambda: [os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")] == [["a1"]] * 3)
+    for number, kind in enumerate(DAMAGE):
+        aside = service.path("home", "errand", ".damaged", f"d{number}-1")
+        with open(f"{aside}/record/transcript", encoding="utf-8") as f:
+            t.equal(f.read(), f"{kind}\n\n[errand: errandd has no record of this session that can be read, so it was stopped]\n", "transcript")
+        with open(f"{aside}/session/state/home/file", encoding="utf-8") as f:
+            t.equal(f.read(), "kept\n", "home")
+        t.contains(service.log(), f"the record of session d{number} is damaged")
+    s.start("d1", "sh", "-c", "ls ~; sleep 1000")
+    t.equal(s.transcript("d1"), "", "what another session finds")
+    t.equal(s.state("a1")[0], "running", "state")
+
+
+@case("C200: a record of another version is left as it is, and told; its session does not run on unseen")
+def version(t):
+    service, s = begin(t)
+    s.start("v1", "sleep", "1000")
+    service.kill()
+    path = service.path("home", "errand", ".records", "v1", "session.json")
+    with open(path, "r+", encoding="utf-8") as f:
+        text = f.read().replace('"v":1', '"v":2')
+        f.seek(0)
+        f.write(text)
+    s.serve()
+    t.equal(s.bus.call(ROOT, MANAGER, "ListSessions")[0], [], "sessions")
+    t.contains(service.log(), "is of version 2, and this errandd reads version 1 alone")
+    errand_launch.wait_for(lambda: not service.shims())
+    with open(path, encoding="utf-8") as f:
+        t.equal(f.read(), text, "the record")
+
+
+@case("C200: a broker's units without a session are stopped; what a session kept without a record is left, and its id given to nobody")
+def orphans(t):
+    service, s = begin(t)
+    s.start("a1", "sleep", "1000")
+    service.kill()
+    broker = service.manager.units["o1"] = BrokerUnit(service.manager, "o1")
+    for which in ("control", "session"):
+        broker.start_socket(which)
+    os.makedirs(service.path("home", "errand", "home1", "state"))
+    s.serve()
+    for unit in ("errand-broker-control@o1.socket", "errand-broker@o1.socket", "errand-broker@o1.service"):
+        service.manager.wait_asked("StopUnit", unit)
+    t.equal([a for a in service.manager.asked if a[0] == "StopUnit" and "a1" in a[1]], [], "units of a1 that were stopped")
+    errand_launch.wait_for(lambda: "session home1 kept, of which there is no record" in service.log())
+    try:
+        s.create("home1", "true")
+        t.fail("a session got another one's directory")
+    except errand_bus.BusError as error:
+        t.equal(error.name, "org.errand1.Error.Exists", "error")
+    t.equal(os.listdir(service.path("home", "errand", ".records")), ["a1"], "records")
+
+
+@case("C200: what listens in an embedded errandd's directory is not of this one's sessions, and is left alone")
+def embedded_beside(t):
+    service, s = begin(t)
+    os.mkdir(service.runtime("embedded-shim"), 0o700)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
+        other.bind(service.runtime("embedded-shim", "e1"))
+        other.listen()
+        other.settimeout(0)
+        service.kill()
+        s.serve()
+        s.start("a1", "true")
+        try:
+            other.accept()
+            t.fail("errandd has connected")
+        except BlockingIOError:
+            pass
+
+
+AHEAD = {"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000, "egress": {"allow": ["api.example.com"]}}, "limits": {"brokersAhead": 1}}
+
+
+def brokers(service):
+    return sorted(os.listdir(service.runtime("broker")))
+
+
+def has_accepted(path):
+    """Whether a connection to that socket was accepted: it has a number then."""
+    with open("/proc/net/unix", encoding="ascii") as f:
+        return any(words[-1] == path and words[5] == "03" and words[6] != "0" for words in (line.split() for line in f))
+
+
+def await_spare(service, *others):
+    """Its id: of the one broker that is no session's."""
+    errand_launch.wait_for(lambda: len(brokers(service)) == len(others) + 1 and set(others) <= set(brokers(service)))
+    spare = (set(brokers(service)) - set(others)).pop()
+    errand_launch.wait_for(lambda: has_accepted(service.runtime("broker", spare)))
+    return spare
+
+
+@case("D004: a broker waits for a session to come, which has its id and no other broker; then the next one waits")
+def ahead(t):
+    service, s = begin(t, config=AHEAD)
+    spare = await_spare(service)
+    path = s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["/usr/bin/python3", "-c", ASK])})[0]
+    t.equal(path, f"{ROOT}/session/{spare}", "the session")
+    asked = len(service.manager.asked)
+    s.call(spare, "Start")
+    t.equal([a for a in service.manager.asked[asked:] if spare in a[1]], [], "jobs for its start")
+    t.equal(ask(service, "denied.example.org"), "403", "its broker's answer")
+    second = await_spare(service, spare)
+    # An id that was chosen has a broker of its own, and the one that waits goes on to.
+    s.start("a1", "sleep", "1000")
+    t.equal(brokers(service), sorted([spare, second, "a1"]), "brokers")
+    s.call(spare, "Stop")
+    s.call(spare, "Collect")
+    t.equal(brokers(service), sorted([second, "a1"]), "brokers")
+    # One that nobody has used is not found again by another errandd, and leaves nothing.
+    service.kill()
+    s.serve()
+    third = await_spare(service, "a1")
+    t.check(third != second, "it is the same one")
+    errand_launch.wait_for(lambda: not os.path.exists(service.path("home", "errand", second)))
+    t.equal(sorted(n for n in os.listdir(service.path("home", "errand")) if n.isalnum()), sorted(["a1", third]), "directories of sessions")
+
+
+@case("D004: a session that was made with the waiting broker and not started has it no longer when it is collected, or errandd reads its configuration again")
+def ahead_unused(t):
+    service, s = begin(t, config=AHEAD)
+    for ends in ("Collect", "Reload"):
+        spare = await_spare(service)
+        s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
+        if ends == "Collect":
+            s.call(spare, "Collect")
+        else:
+            s.bus.call(ROOT, MANAGER, "Reload")
+        service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
+        await_spare(service)
+    t.check(spare not in brokers(service), "its broker is there")
+    s.call(spare, "Start")
+    t.equal(s.state(spare)[0], "running", "one that lost it before its start")
+    service.configure({**AHEAD, "limits": {"brokersAhead": 0}})
+    s.bus.call(ROOT, MANAGER, "Reload")
+    errand_launch.wait_for(lambda: brokers(service) == [spare])
+
+
+@case("D004: a waiting broker that dies is no session's harm")
+def ahead_dies(t):
+    service, s = begin(t, config=AHEAD)
+    spare = await_spare(service)
+    service.manager.units[spare].process.kill()
+    service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
+    errand_launch.wait_for(lambda: "that was started ahead ended" in service.log())
+    s.start("a1", "sleep", "1000")
+    t.equal(s.state("a1")[0], "running", "state")
 
 
 run()

@@ -167,7 +167,7 @@ static void check_problem(const char *text, size_t size, const char *expected) {
         char *problem = NULL;
 
         int r = session_record_parse("s1", text, size, &s, &problem);
-        if (r != -EBADMSG || !problem || !strstr(problem, expected))
+        if (r != (streq(expected, "of version 2") ? -EPROTONOSUPPORT : -EBADMSG) || !problem || !strstr(problem, expected))
                 test_fail(__FILE__, __LINE__, "%s: %d %s", text, r, problem ?: "?");
         free(problem);
 }
@@ -177,7 +177,8 @@ static void test_damaged(void) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         static const char *const edits[][3] = {
-                {"\"v\":1", "\"v\":2", "version"},
+                {"\"v\":1", "\"v\":2", "of version 2"},
+                {"\"v\":1", "\"v\":\"1\"", "no version"},
                 {"\"id\":\"s1\"", "\"id\":\"s2\"", "another session"},
                 {"\"running\"", "\"collected\"", "state"},
                 {"\"running\"", "\"Running\"", "state"},
@@ -221,8 +222,11 @@ static void test_list(void) {
         }
         safe_close(create("d4")); /* without its description, as after a removal that was cut short */
         CHECK_INT(mkdirat(root, "Not-An-Id", 0700), 0);
+        _cleanup_close_ int other = create("e5");
+        CHECK_INT(record_replace_file(other, "session.json", "{\"v\":9}", 7), 0); /* another version's */
         CHECK_INT(record_list(root, &entries, &n), 0);
-        CHECK_INT(n, 5);
+        CHECK_INT(n, 6);
+        CHECK(!entries[0].damaged && !entries[1].damaged && entries[2].damaged && entries[4].damaged && !entries[5].damaged);
         CHECK(streq(entries[0].id, "Not-An-Id") && strstr(entries[0].problem, "no session's record"));
         CHECK(streq(entries[1].id, "a1") && entries[1].record && !entries[1].problem);
         CHECK(streq(entries[2].id, "b2") && !entries[2].record && strstr(entries[2].problem, ".records/b2/session.json line "));
@@ -233,6 +237,7 @@ static void test_list(void) {
         for (size_t i = 0; i < 3; i++)
                 CHECK_INT(record_remove(root, ids[i]), 0);
         CHECK_INT(record_remove(root, "d4"), 0);
+        CHECK_INT(record_remove(root, "e5"), 0);
         teardown();
 }
 
