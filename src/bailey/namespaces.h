@@ -12,8 +12,7 @@ pid_t namespaces_clone(bool network, int group, int *ret_pidfd);
 bool namespaces_unavailable(int error);
 
 /* In the child: the caller's ids mapped to themselves, the host name set. It is dumpable afterwards. The old /proc must still be in
- * sight; *ret_limits (the
- * caller's) is what namespaces_forbid_more() wants when it no longer is. */
+ * sight; *ret_limits (the caller's) is what namespaces_forbid_more() wants when it no longer is. */
 int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
 
 /* No further namespaces of any kind: the limits belong to the new user namespace, so nobody inside can raise them again once

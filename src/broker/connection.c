@@ -26,13 +26,8 @@
 #define ESTABLISHED "HTTP/1.1 200 Connection Established\r\n\r\n"
 
 void connection_set_subject(Connection *c, const char *format, ...) {
-        va_list ap;
-
         free(c->subject);
-        va_start(ap, format);
-        if (vasprintf(&c->subject, format, ap) < 0)
-                c->subject = NULL; /* the log then says "a request" */
-        va_end(ap);
+        c->subject = string_format_own(format); /* NULL: the log then says "a request" */
 }
 
 static const char *session_name(const Connection *c) {
@@ -40,10 +35,8 @@ static const char *session_name(const Connection *c) {
 }
 
 _printf_(3, 0) static void log_text(Connection *c, LogLevel level, const char *format, va_list ap) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
         if (text)
                 log_line(level, "session %s: %s: %s", session_name(c), c->subject ? c->subject : "a request", text);
 }
@@ -150,7 +143,8 @@ static int add_sources(Connection *c) {
         return r < 0 ? r : sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
 }
 
-void connection_consume_head(Connection *c) {
+/* The bytes of the request's head are used up. */
+static void consume_head(Connection *c) {
         c->in_size -= c->head_size;
         if (c->in_size > 0)
                 memmove(c->in, c->in + c->head_size, c->in_size);
@@ -198,7 +192,7 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
                 c->body_unread = false;
         }
         c->keep_alive = keep_alive && !c->body_unread && !c->broker->closed;
-        connection_consume_head(c);
+        consume_head(c);
         int n = asprintf(
                 &c->out,
                 "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: %s\r\n%s\r\n%s%s",
@@ -211,7 +205,7 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
 
 int connection_send(Connection *c, const void *data, size_t size, bool keep_alive) {
         c->keep_alive = keep_alive && !c->broker->closed;
-        connection_consume_head(c);
+        consume_head(c);
         c->out = malloc(size);
         if (c->out)
                 memcpy(c->out, data, size);
@@ -231,7 +225,7 @@ void connection_tunnel_done(Connection *c, int error) {
 }
 
 void connection_wait_for_dial(Connection *c) {
-        connection_consume_head(c);
+        consume_head(c);
         c->state = CONNECTION_DIALING;
         (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF); /* the dial has its own limits */
         watch(c, 0);                                                /* a client that goes is noticed all the same */

@@ -96,8 +96,6 @@ Connection *connection_free(Connection *c);
 
 /* Waits for more of what is in c->in. */
 void connection_read_more(Connection *c);
-/* The bytes of the request's head are used up. */
-void connection_consume_head(Connection *c);
 /* What a dial for a CONNECT gave; fd is taken always. */
 void connection_start_tunnel(Connection *c, int fd);
 /* A dial for a CONNECT begins: nothing is read until it ended. */

@@ -9,6 +9,7 @@
 #include "errandd/config-values.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
+#include "errandd/spare.h"
 
 /* Of one account that is no operator. */
 #define CREATED_MAX 64U /* as many as may run by default (limits.maxLiveSessions) */
@@ -180,13 +181,14 @@ static int check_id(const Manager *m, const char *asked, Fault *f) {
 
 static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
         (void) snprintf(id, SESSION_ID_MAX + 1, "%s", asked ?: "");
+        bool spare = !asked && spare_take_id(m, id);
         int r = record_create(m->records, id, ret_dir);
         if (r == -EEXIST)
                 return fault_set(f, ERROR_EXISTS, "there is a record of a session %s already; choose another id", id);
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "the record cannot be made: %s", strerror(-r));
         /* Of a session whose record was lost: what is in its home is not for another one. */
-        if (faccessat(m->paths->state_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || errno != ENOENT) {
+        if (!spare && (faccessat(m->paths->state_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) >= 0 || errno != ENOENT)) {
                 *ret_dir = safe_close(*ret_dir);
                 (void) record_remove(m->records, id);
                 return fault_set(f, ERROR_EXISTS, "there is a directory of a session %s in errandd's state, without a record; choose another id, or have it moved away", id);

@@ -28,6 +28,7 @@ struct Manager {
         ProjectTally tally; /* of it */
         Store *store;
         Ports ports;
+        struct Spare *spare; /* NULL: none */
         Session **sessions; /* by id */
         size_t n_sessions;
         LaunchClient *launchers[LAUNCHERS_MAX];
@@ -65,6 +66,8 @@ int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone 
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
 /* Makes a project that has no owner the caller's. One that is no operator has a bounded number of them. */
 int manager_claim_project(Manager *m, const Caller *caller, const char *name, Fault *f);
+/* session-places.c: what errandd makes of STATE/ID before a session has anything there goes, if there is nothing else; else it stays. True: it has gone. */
+bool session_places_remove_empty(Manager *m, const char *id);
 /* uids that brokers have. */
 size_t manager_broker_uids(Manager *m, uid_t *ret, size_t max);
 void manager_schedule(Manager *m); /* observers are told after this turn of the loop */

@@ -9,6 +9,7 @@
 #include "errandd/open-network.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
+#include "errandd/spare.h"
 #include "errandd/state-lock.h"
 
 #define TICK_USEC USEC_PER_SEC
@@ -366,6 +367,10 @@ int manager_reload(Manager *m, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
+        if (m->spare)
+                spare_drop(m, NULL);
+        else
+                spare_begin(m);
         look_up_providers(m);
         return 0;
 }
@@ -412,7 +417,7 @@ static int open_places(Manager *m, Fault *f) {
         int r = open_runtime(m, m->mode->shims, &m->sockets, f);
         if (r >= 0 && m->mode->units)
                 r = open_runtime(m, "broker", &m->broker_sockets, f);
-        if (r >= 0 && m->mode->config == CONFIG_USER)
+        if (r >= 0 && m->mode->session_sockets)
                 r = open_runtime(m, "session", &sessions, f);
         return r >= 0 && m->mode->project_names ? open_projects(m, f) : r;
 }
@@ -509,6 +514,7 @@ Manager *manager_free(Manager *m) {
                 session_free(m->sessions[i]);
         }
         free(m->sessions);
+        spare_free(m->spare);
         for (size_t i = 0; i < m->n_launchers; i++)
                 launch_client_free(m->launchers[i]);
         sd_event_source_disable_unref(m->defer);

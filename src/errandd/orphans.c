@@ -34,7 +34,7 @@ static void stop_shim(Manager *m, const char *id) {
 }
 
 static void stop_broker(Manager *m, const char *id) {
-        log_session_warning(id, "it has a broker, and errandd has no record of that: its units are stopped");
+        log_session_info(id, "it has a broker, and errandd has no record of that: its units are stopped");
         broker_units_stop(m->units, id);
 }
 
@@ -60,6 +60,8 @@ static bool has_session(Manager *m, const char *id) {
 
 /* Somebody's home is in it, and nobody can say whose: it is for a person to look at. */
 static void tell_state(Manager *m, const char *id) {
+        if (session_places_remove_empty(m, id))
+                return;
         log_warning("%s/%s is what session %s kept, of which there is no record; no session gets that id before it is moved away", m->paths->state, id, id);
 }
 

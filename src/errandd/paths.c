@@ -257,8 +257,8 @@ int paths_open(Paths *p, Fault *f) {
 }
 
 int paths_session_socket(const Paths *p, const char *id, char **ret) {
-        int r = p->mode->config == CONFIG_USER ? asprintf(ret, "%s/session/%s", p->runtime, id)
-                                               : asprintf(ret, "%s/%s/broker/session", p->state, id);
+        int r = p->mode->session_sockets ? asprintf(ret, "%s/session/%s", p->runtime, id) :
+                                           asprintf(ret, "%s/%s/broker/session", p->state, id);
         if (r < 0)
                 *ret = NULL;
         return r < 0 ? -ENOMEM : 0;

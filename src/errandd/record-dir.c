@@ -45,7 +45,7 @@ int record_root_open(int state_dir) {
         return open_private_dir(state_dir, RECORDS_NAME);
 }
 
-static int mint_id(char *ret) {
+int record_mint_id(char ret[static SESSION_ID_MAX + 1]) {
         static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz0123456789";
         uint8_t random[4 * MINTED_SIZE];
         size_t n = 0;
@@ -69,7 +69,7 @@ int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir) {
         if (!mint && !session_id_valid(id))
                 return -EINVAL;
         for (unsigned i = 0; i < (mint ? MINT_TRIES : 1) && r == -EEXIST; i++) {
-                r = mint ? mint_id(name) : (strcpy(name, id), 0);
+                r = mint ? record_mint_id(name) : (strcpy(name, id), 0);
                 if (r < 0)
                         return r;
                 r = make_private_dir(root, name);

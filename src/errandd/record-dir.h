@@ -12,6 +12,8 @@
 /* Opens STATEDIR/.records (0700), making it if need be. The fd, or a negative errno: -EPERM when it is another account's or open to others. */
 int record_root_open(int state_dir);
 
+/* An id that no session will have by chance. */
+int record_mint_id(char ret[static SESSION_ID_MAX + 1]);
 /* Makes a record's directory. With id "" an unused one is minted into it. -EEXIST: there is one, -EINVAL: no such id. */
 int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir);
 int record_open(int root, const char *id); /* the fd; -ENOENT, -EINVAL, or -EPERM as above */

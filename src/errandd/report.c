@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
 #include "basic/size.h"
 #include "basic/text.h"
 #include "errandd/report.h"
@@ -61,17 +59,8 @@ static int add_wrapped(char ***lines, const char *lead, const char *indent, cons
 }
 
 _printf_(2, 3) static int add(char ***lines, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *clean = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format), *clean = text ? string_escape_control(text) : NULL;
 
-        va_start(ap, format);
-        int n = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return -ENOMEM;
-        }
-        clean = string_escape_control(text);
         return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
 }
 

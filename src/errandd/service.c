@@ -12,6 +12,7 @@
 #include "errandd/service.h"
 #include "errandd/session.h"
 #include "errandd/state-unit.h"
+#include "errandd/spare.h"
 #include "errandd/units.h"
 
 typedef struct Service {
@@ -112,6 +113,8 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
         r = bus_request_name(s->connection, f);
         if (r >= 0)
                 orphans_sweep(d->manager);
+        if (r >= 0)
+                spare_begin(d->manager);
         return r;
 }
 

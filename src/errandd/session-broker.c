@@ -6,6 +6,7 @@
 #include "basic/text.h"
 #include "errandd/egress-notice.h"
 #include "errandd/session-run.h"
+#include "errandd/spare.h"
 #include "shared/event-id.h"
 
 /* A session's broker: started and set up, or found again, and listened to. */
@@ -111,8 +112,9 @@ static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
 }
 
 /* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
-static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
-        const Config *c = s->manager->config;
+static int read_budgets(const Run *run, SessionBudgets *ret, Fault *f) {
+        const Config *c = run->config;
+        Session *s = run->session;
 
         ret->limits = c->budgets;
         if (!config_has_budgets(&c->budgets, c->agent.providers, c->agent.n_providers))
@@ -126,10 +128,10 @@ static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
 
 static int set_up(Run *run, Fault *f) {
         Session *s = run->session;
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+        const ConfigSandbox *c = &run->config->sandbox;
         _cleanup_budgets_ SessionBudgets budgets = {};
 
-        int r = read_budgets(s, &budgets, f);
+        int r = read_budgets(run, &budgets, f);
         if (r < 0)
                 return r;
 
@@ -161,14 +163,15 @@ static void on_started(void *userdata) {
         fault_done(&f);
 }
 
-static int connect_client(Run *run, const BrokerSpawn *spawn, const BrokerUnit *unit, Fault *f) {
-        static const BrokerHandler handler = {.started = on_started, .away = on_away, .back = on_back, .refused = on_refused,
-                                              .denied_summary = on_denied_summary, .grant_used = on_grant_used, .receipt_failed = on_receipt_failed,
-                                              .ended = on_ended};
-        Session *s = run->session;
-        BrokerHandler mine = handler;
+static BrokerHandler handler_of(Run *run) {
+        return (BrokerHandler){.started = on_started, .away = on_away, .back = on_back, .refused = on_refused, .denied_summary = on_denied_summary,
+                               .grant_used = on_grant_used, .receipt_failed = on_receipt_failed, .ended = on_ended, .userdata = run};
+}
 
-        mine.userdata = run;
+static int connect_client(Run *run, const BrokerSpawn *spawn, const BrokerUnit *unit, Fault *f) {
+        Session *s = run->session;
+        const BrokerHandler mine = handler_of(run);
+
         int r = broker_client_new(s->manager->event, spawn, unit, s->record->id, s->record->broker_refused, &mine, &run->broker, f);
         if (r >= 0)
                 run->broker_state = unit && unit->running ? BROKER_AWAY : BROKER_BEGINS;
@@ -212,6 +215,12 @@ int run_start_broker(Run *run, const Identity *payload, Fault *f) {
                             directory = own < 0 ? own : mode_open_broker(mode, own, payload);
         if (directory < 0)
                 return fault_set(f, ERROR_STORAGE, "the places of session %s cannot be made: %s", s->record->id, strerror(-directory));
+        const BrokerHandler mine = handler_of(run);
+        run->broker = mode->units ? spare_take_broker(s->manager, s->record->id, &mine) : NULL;
+        if (run->broker) {
+                run->broker_state = BROKER_BEGINS;
+                return set_up(run, f);
+        }
         return mode->units ? start_unit(run, false, f) : start_child(run, directory, payload, f);
 }
 

@@ -6,6 +6,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
+#include "errandd/spare.h"
 
 /* The session's own state is removed by the account that made it, by the launcher; what errandd made, by errandd; the record last, so that a
  * collection that was cut short can be asked for again. */
@@ -58,6 +59,8 @@ static void finish(Collection *c, const char *problem) {
                 s->record->state = SESSION_COLLECTED;
                 log_session_info(s->record->id, "collected");
                 manager_remove(m, s);
+                if (id)
+                        spare_drop(m, id);
                 c->done(s, NULL, -EBADF, c->userdata);
                 if (m->observer.session_removed && id)
                         m->observer.session_removed(id, m->observer.userdata);

@@ -3,8 +3,11 @@
 /* Where a session works, its project and the paths of sandbox.policyExtra, and what it must not reach there: state and sockets in either
  * direction, since a session in a directory of the state is as bad as one around it; the configuration and the files of keys. */
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "basic/fd.h"
 #include "basic/path.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
@@ -69,4 +72,14 @@ int session_check_places(Session *s, Fault *f) {
                         r = place ? check_place(s->manager, "sandbox.policyExtra:", place, f) : fault_set(f, ERROR_SETUP, "out of memory");
                 }
         return r;
+}
+
+bool session_places_remove_empty(Manager *m, const char *id) {
+        _cleanup_close_ int own = openat(m->paths->state_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        if (own >= 0) {
+                (void) unlinkat(own, "broker/session", 0);
+                (void) unlinkat(own, "broker", AT_REMOVEDIR);
+        }
+        return unlinkat(m->paths->state_fd, id, AT_REMOVEDIR) >= 0 || errno == ENOENT;
 }

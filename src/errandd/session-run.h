@@ -58,6 +58,7 @@ typedef struct Run {
         Session *session;
         Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
         char **allow;             /* what the broker is told */
+        Config *config;           /* in force when it was started, or found again: a reload concerns the next one */
         SessionNetwork network;   /* of a run that this errandd launched */
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;

@@ -51,8 +51,8 @@ int session_open_project(Session *s, Fault *f) {
         return 0;
 }
 
-static SessionNetwork network_of(const Session *s) {
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+static SessionNetwork network_of(const Session *s, const Config *config) {
+        const ConfigSandbox *c = &config->sandbox;
         bool none = s->record->network ? streq(s->record->network, "none") : c->network == NETWORK_NONE;
 
         return none ? SESSION_NETWORK_NONE : c->egress.mode == EGRESS_OPEN ? SESSION_NETWORK_OPEN : SESSION_NETWORK_BROKER;
@@ -108,15 +108,16 @@ Run *run_new(Session *s) {
         if (!run)
                 return NULL;
         run->session = s;
+        run->config = config_ref(s->manager->config);
         run->shim_pidfd = run->events = -EBADF;
         return run;
 }
 
 static int mint(Run *run, Fault *f) {
         Session *s = run->session;
-        const Config *c = s->manager->config;
+        const Config *c = run->config;
 
-        run->network = network_of(s);
+        run->network = network_of(s, c);
         int r = credentials_new(c, run->network, &run->credentials, f);
         if (r < 0 || run->network != SESSION_NETWORK_BROKER)
                 return r;
@@ -148,6 +149,7 @@ static void run_abandon(Session *s) {
                 run->waiters = w->next;
                 free(w);
         }
+        config_free(run->config);
         free(run);
 }
 
@@ -208,7 +210,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         /* From here on failures are the run's: they come by way of Done. */
         Fault late = {};
-        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->manager->config->timeouts.startup, 0,
+        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->run->config->timeouts.startup, 0,
                                        on_startup_timeout, s->run);
         if (r < 0)
                 (void) fault_set(&late, ERROR_SETUP, "no timer: %s", strerror(-r));

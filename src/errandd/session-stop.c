@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
@@ -111,6 +110,7 @@ static void run_free(Manager *m, Run *run) {
         free(run->exit_reason);
         free(run->exit_text);
         free(run->why_text);
+        config_free(run->config);
         disk_watch_free(run->disk);
         idle_watch_free(run->idle);
         fault_done(&run->fault);
@@ -225,16 +225,11 @@ void run_scope_ended(Run *run) {
 
 void run_stop_for(Run *run, const char *why, const char *format, ...) {
         Session *s = run->session;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_own(format);
         Fault f = {};
-        va_list ap;
 
         if (run->phase != RUN_GOES || run->exited)
                 return;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (session_state(s) == SESSION_STARTING) {
                 run_fail(run, ERROR_LIMIT, "%s", text ?: "out of memory");
                 return;
@@ -334,7 +329,7 @@ void run_end(Run *run) {
 
         run->phase = RUN_ENDS;
         if (run->shim_state == SHIM_RUNS && !run->exited)
-                ask_shim_to_stop(run, run->started ? run->session->manager->config->sandbox.grace_period : 0);
+                ask_shim_to_stop(run, run->started ? run->config->sandbox.grace_period : 0);
         else if (first && shim_awaited(run))
                 arm_overdue(run, SHIM_PATIENCE_USEC);
         if (run->broker && run->broker_state != BROKER_CLOSING)
@@ -345,13 +340,8 @@ void run_end(Run *run) {
 }
 
 void run_fail(Run *run, ErrorCode code, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (!run->exited)
                 (void) fault_set(&run->fault, code, "session %s: %s", run->session->record->id, text ?: "out of memory");
         log_session_error(run->session->record->id, "%s", text ?: "out of memory");
@@ -365,7 +355,7 @@ static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem
 
         /* Whether it answered or died: its credential is dead. Now the processes. */
         if (run->phase != RUN_ENDS)
-                ask_shim_to_stop(run, run->session->manager->config->sandbox.grace_period);
+                ask_shim_to_stop(run, run->config->sandbox.grace_period);
 }
 
 void run_stop(Run *run) {

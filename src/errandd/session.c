@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <signal.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -123,6 +122,7 @@ static const char *notice_event(const char *kind) {
         } events[] = {
                 {"egress", EVENT_HOST_REFUSED},   {"denied-summary", EVENT_HOST_REFUSED}, {"broker", EVENT_BROKER_LOST}, {"tampering", EVENT_TAMPERING},
                 {"scope", EVENT_SCOPE_STOPPED},   {"receipts", EVENT_RECEIPTS_MISSING},   {"disk", EVENT_DISK_BUDGET},
+                {"idle", EVENT_SESSION_IDLE},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(events); i++)
@@ -134,12 +134,10 @@ static const char *notice_event(const char *kind) {
 _printf_(4, 0) static void session_notice_valist(Session *s, const char *kind, const char *host, const char *format, va_list ap) {
         const LogContext about = {.session = s->record->id, .message_id = notice_event(kind), .project = s->record->project, .host = host, .reason = kind};
         const Observer *o = &s->manager->observer;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
+        if (!text)
                 return;
-        }
         log_with(LOG_LEVEL_INFO, &about, "%s: %s", kind, text);
         if (o->session_notice)
                 o->session_notice(s, kind, text, o->userdata);

@@ -22,6 +22,8 @@ def configure(config=None):
     config = {**(config or {})}
     # Of this kernel's controllers a machine has none: without limits then, and the report says so.
     config["sandbox"] = {"requireFullEnforcement": False, "gracePeriodMs": 5000, **config.get("sandbox", {})}
+    # What runs is what a test has started.
+    config["limits"] = {"brokersAhead": 0, **config.get("limits", {})}
     machine.write(CONFIG, json.dumps(config, indent=2), 0o640)
     os.chown(CONFIG, 0, pwd.getpwnam("errand").pw_gid)
     run("systemctl", "reset-failed", "errandd.service")

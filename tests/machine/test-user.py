@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """User mode: errandd as a service of one account, on its session bus, which the bus starts when it is called for."""
 
+import json
 import os
 import pwd
 import sys
@@ -8,6 +9,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
 import errand_machine as machine  # noqa: E402
+import errand_system as system  # noqa: E402
 from errand_bus import BusError  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, NAME, ROOT, SESSION, Client, Running  # noqa: E402
@@ -39,7 +41,7 @@ def log():
     return machine.journal(f"_UID={UID}")
 
 
-configure('{"sandbox": {"requireFullEnforcement": false, "gracePeriodMs": 5000}}')
+configure('{"sandbox": {"requireFullEnforcement": false, "gracePeriodMs": 5000}, "limits": {"brokersAhead": 0}}')
 
 
 def client():
@@ -150,6 +152,58 @@ for path in PATHS:
     outside = run("/usr/bin/python3", "-c", program.replace("PATHS", repr(known)), account=OWNER).out
     for path in (BUS, f"{runtime}/systemd/private", f"{runtime}/errand/launch"):
         t.contains(outside, path, "what the account reaches outside")
+
+
+@case("D007: a session as a unit of the account's own manager")
+def _(t):
+    t.log("journal", log)
+    text = json.dumps({"project": PROJECT, "command": ["/bin/sh", "-c", "id -un; sleep infinity & wait"]})
+    good("sh", "-c", f"mkdir -p {HOME}/.config/errand/sessions.d && cat >{HOME}/.config/errand/sessions.d/mine.json", account=OWNER, stdin=text)
+    manager("start", "errand-session@mine.service")
+    owner = client()
+    t.equal(owner.state("mine"), "running", "state")
+    t.contains(manager("status", "errand-session@mine.service").out, "Session mine runs")
+    wait_for(lambda: owner.transcript("mine") == f"{OWNER}\n", "what it says")
+    manager("stop", "errand-session@mine.service")
+    t.equal((owner.state("mine"), owner.describe("mine")["ExitStatus"]), ("stopped", 143), "its end")
+
+
+def errand(*arguments, **options):
+    return run("env", f"XDG_RUNTIME_DIR=/run/user/{UID}", f"HOME={HOME}", "errand", *arguments, account=OWNER, **options)
+
+
+@case("C200: an errandd of the account, one of the system and an embedded one, each with a session of the same id: none takes another's, whoever ends or comes back",
+      timeout=90)
+def _(t):
+    t.log("journal", log)
+    good("gpasswd", "--add", OWNER, "errand-users")
+    system.configure()
+    ways = {"--user": PROJECT, "--embedded": PROJECT, "--system": "beside"}
+    for way, project in ways.items():
+        good("env", f"XDG_RUNTIME_DIR=/run/user/{UID}", f"HOME={HOME}", "errand", "session", "create", way, "--id", "same", "--project", project, "--",
+             "/bin/sh", "-c", f"echo {way}; sleep infinity", account=OWNER)
+        good("env", f"XDG_RUNTIME_DIR=/run/user/{UID}", f"HOME={HOME}", "errand", "session", "start", way, "same", account=OWNER)
+
+    def seen():
+        return {way: errand("session", "logs", way, "same").out for way in ways}
+
+    def states():
+        return {way: json.loads(errand("session", "show", way, "--json", "same").out)["state"] for way in ways}
+    t.equal(states(), dict.fromkeys(ways, "running"), "states")
+    wait_for(lambda: seen() == {way: f"{way}\n" for way in ways}, "what each says")
+    t.equal(sorted(n for n in os.listdir(f"/run/user/{UID}/errand") if "shim" in n), ["embedded-shim", "shim"], "where shims listen")
+    manager("restart", "errandd.service")
+    good("systemctl", "restart", "errandd.service")
+    t.equal(states(), dict.fromkeys(ways, "running"), "states after both were restarted")
+    # The end of the embedded one is that of its own session.
+    good("pkill", "-KILL", "-u", OWNER, "-f", "errandd --embedded")
+    wait_for(lambda: not os.listdir(f"/run/user/{UID}/errand/embedded-shim"), "end of the embedded session")
+    t.equal(states(), {"--user": "running", "--embedded": "failed", "--system": "running"}, "states after the embedded one was killed")
+    errand("session", "start", "--embedded", "same")
+    errand("session", "stop", "--user", "same")
+    t.equal(states(), {"--user": "stopped", "--embedded": "running", "--system": "running"}, "states after a stop")
+    for way in ("--embedded", "--system"):
+        errand("session", "stop", way, "same")
 
 
 run_tests()

@@ -168,11 +168,47 @@ def _(t):
     t.equal(list(items), list(keys), "the keys of the page")
 
     def check(name):
-        t.contains(items[name].replace("\\&", ""), keys[name]["description"], "what is said")
-        default = keys[name].get("default")
+        said, key = items[name].replace("\\&", ""), keys[name]
+        t.contains(said, key["description"], "what is said")
+        t.contains(said, type_of(name, key), "the type and its bounds")
+        default = key.get("default")
         if isinstance(default, (str, bool, int)):
-            t.contains(items[name], f".Li {default if isinstance(default, str) else json.dumps(default)} .", "the default")
+            t.contains(said, f".Li {default if isinstance(default, str) else json.dumps(default)} .", "the default")
+        if "enum" in key:
+            t.contains(said, f"One of .Cm {' , '.join(key['enum'])} .", "the words")
     t.each(list(keys), check)
+    # A key that may do nothing says so, and no other does.
+    inert = set(re.findall(r'^        {"([a-zA-Z.]+)", [a-z_]+},', text("src", "errandd", "config-inert.c"), re.M))
+    t.equal({name for name, said in items.items() if "Does nothing" in said}, inert, "keys that may do nothing")
+
+
+def size(n):
+    for unit in ("", "k", "m", "g"):
+        if n % 1024 or n == 0:
+            return f"{n}{unit}"
+        n //= 1024
+    return f"{n}t"
+
+
+def type_of(name, key):
+    """As the page puts it."""
+    kind = key.get("type")
+    if isinstance(kind, list):
+        return f"A size, {size(key['minimum'])} to {size(key['maximum'])}."
+    if kind == "integer":
+        return f"{'Milliseconds' if name.endswith('Ms') else 'A number'}, {key['minimum']} to {key['maximum']}."
+    if kind == "number":
+        return f"A number, {key['minimum']:g} to {key['maximum']}."
+    if kind == "array":
+        item = key["items"]
+        what = "numbers, 1 to 65535" if item["type"] == "integer" else "absolute paths" if item.get("pattern") else "texts"
+        return f"A list of at most {key['maxItems']} {what}."
+    if kind == "string":
+        return "An absolute path." if key.get("pattern") else f"A text of at most {key['maxLength']} bytes." if "maxLength" in key else "A text."
+    if kind == "object":
+        return "An object of texts." if key.get("additionalProperties") == {"type": "string"} else ""
+    first = key.get("oneOf", [{}])[0]
+    return {"boolean": "True, false or a list of texts.", "string": "A secret."}.get(first.get("type"), "") if kind is None else "True or false."
 
 
 @case("T: the journal's catalogue explains every event of the log, with the fields that there are, in lines of 80 columns, and no other")

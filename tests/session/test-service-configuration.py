@@ -228,6 +228,31 @@ def reloaded(t):
     t.equal([s.describe(n)["BrokerUnit"] for n in ("a1", "a2")], ["errand-broker@a1.service", ""], "brokers")
 
 
+@case("a reload while a session is being started is for the next one: that one is made of one configuration, and not of two")
+def reloaded_meanwhile(t):
+    extra = t.path("extra")
+    os.mkdir(extra)
+    os.chmod(extra, 0o755)
+    service = Service(t, config={"sandbox": {**SANDBOX, "env": {"SAYS": "before"}}})
+    s = Sessions(service)
+    s.serve()
+    service.manager.hold = "errand-broker@"
+    s.create("a1", "sh", "-c", "echo $SAYS; sleep 1000")
+    s.bus.send(f"{ROOT}/session/a1", "org.errand1.Session", "Start")
+    service.manager.wait_asked("StartUnit", "errand-broker@a1.socket")
+    service.configure({"sandbox": {**SANDBOX, "env": {"SAYS": "after"}, "policyExtra": {"read": [extra]}, "egressPorts": [80], "egress": {"mode": "open"}}})
+    s.bus.call(ROOT, MANAGER, "Reload")
+    service.manager.hold = None
+    service.manager.release()
+    errand_launch.wait_for(lambda: s.transcript("a1") == "before\n")
+    with open(service.path("home", "errand", "a1", "policy.toml"), encoding="utf-8") as f:
+        t.lacks(f.read(), extra)
+    s.start("a2", "sh", "-c", "echo $SAYS; sleep 1000")
+    errand_launch.wait_for(lambda: s.transcript("a2") == "after\n")
+    with open(service.path("home", "errand", "a2", "policy.toml"), encoding="utf-8") as f:
+        t.contains(f.read(), extra)
+
+
 @case("what is measured and waited for goes on when errandd is started again, by what the project was at the start")
 def found_again(t):
     service = Service(t, config={"sandbox": {**SANDBOX, "disk": "8m", "diskCheckMs": 100}})

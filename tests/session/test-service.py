@@ -392,7 +392,7 @@ def damaged(t):
     for number, kind in enumerate(DAMAGE):
         aside = service.path("home", "errand", ".damaged", f"d{number}-1")
         with open(f"{aside}/record/transcript", encoding="utf-8") as f:
-            t.equal(f.read(), f"{kind}\n", "transcript")
+            t.equal(f.read(), f"{kind}\n\n[errand: errandd has no record of this session that can be read, so it was stopped]\n", "transcript")
         with open(f"{aside}/session/state/home/file", encoding="utf-8") as f:
             t.equal(f.read(), "kept\n", "home")
         t.contains(service.log(), f"the record of session d{number} is damaged")
@@ -427,7 +427,7 @@ def orphans(t):
     broker = service.manager.units["o1"] = BrokerUnit(service.manager, "o1")
     for which in ("control", "session"):
         broker.start_socket(which)
-    os.mkdir(service.path("home", "errand", "home1"))
+    os.makedirs(service.path("home", "errand", "home1", "state"))
     s.serve()
     for unit in ("errand-broker-control@o1.socket", "errand-broker@o1.socket", "errand-broker@o1.service"):
         service.manager.wait_asked("StopUnit", unit)
@@ -457,6 +457,83 @@ def embedded_beside(t):
             t.fail("errandd has connected")
         except BlockingIOError:
             pass
+
+
+AHEAD = {"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000, "egress": {"allow": ["api.example.com"]}}, "limits": {"brokersAhead": 1}}
+
+
+def brokers(service):
+    return sorted(os.listdir(service.runtime("broker")))
+
+
+def await_spare(service, *others):
+    """Its id: of the one broker that is no session's."""
+    errand_launch.wait_for(lambda: len(brokers(service)) == len(others) + 1 and set(others) < set(brokers(service)))
+    return (set(brokers(service)) - set(others)).pop()
+
+
+@case("D004: a broker waits for a session to come, which has its id and no other broker; then the next one waits")
+def ahead(t):
+    service, s = begin(t, config=AHEAD)
+    spare = await_spare(service)
+    path = s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["/usr/bin/python3", "-c", ASK])})[0]
+    t.equal(path, f"{ROOT}/session/{spare}", "the session")
+    asked = len(service.manager.asked)
+    s.call(spare, "Start")
+    t.equal([a for a in service.manager.asked[asked:] if spare in a[1]], [], "jobs for its start")
+    t.equal(ask(service, "denied.example.org"), "403", "its broker's answer")
+    second = await_spare(service, spare)
+    # An id that was chosen has a broker of its own, and the one that waits goes on to.
+    s.start("a1", "sleep", "1000")
+    t.equal(brokers(service), sorted([spare, second, "a1"]), "brokers")
+    s.call(spare, "Stop")
+    s.call(spare, "Collect")
+    t.equal(brokers(service), sorted([second, "a1"]), "brokers")
+    # One that nobody has used is not found again by another errandd, and leaves nothing.
+    service.kill()
+    s.serve()
+    third = await_spare(service, "a1")
+    t.check(third != second, "it is the same one")
+    errand_launch.wait_for(lambda: not os.path.exists(service.path("home", "errand", second)))
+    t.equal(sorted(n for n in os.listdir(service.path("home", "errand")) if n.isalnum()), sorted(["a1", third]), "directories of sessions")
+
+
+@case("D004: a session that was made with the waiting broker and not started has it no longer when it is collected, or errandd reads its configuration again")
+def ahead_unused(t):
+    service, s = begin(t, config=AHEAD)
+    for ends in ("Collect", "Reload"):
+        spare = await_spare(service)
+        s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
+        if ends == "Collect":
+            s.call(spare, "Collect")
+        else:
+            s.bus.call(ROOT, MANAGER, "Reload")
+        service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
+        await_spare(service)
+    t.check(spare not in brokers(service), "its broker is there")
+    s.call(spare, "Start")
+    t.equal(s.state(spare)[0], "running", "one that lost it before its start")
+    service.configure({**AHEAD, "limits": {"brokersAhead": 0}})
+    s.bus.call(ROOT, MANAGER, "Reload")
+    errand_launch.wait_for(lambda: brokers(service) == [spare])
+
+
+def has_accepted(path):
+    """Whether a connection to that socket was accepted: it has a number then."""
+    with open("/proc/net/unix", encoding="ascii") as f:
+        return any(words[-1] == path and words[5] == "03" and words[6] != "0" for words in (line.split() for line in f))
+
+
+@case("D004: a waiting broker that dies is no session's harm")
+def ahead_dies(t):
+    service, s = begin(t, config=AHEAD)
+    spare = await_spare(service)
+    errand_launch.wait_for(lambda: has_accepted(service.runtime("broker", spare)))
+    service.manager.units[spare].process.kill()
+    service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
+    errand_launch.wait_for(lambda: "that was started ahead ended" in service.log())
+    s.start("a1", "sleep", "1000")
+    t.equal(s.state("a1")[0], "running", "state")
 
 
 run()

@@ -16,7 +16,7 @@ static void look(const char *text, ConfigMode mode) {
         _cleanup_close_ int fd = memfd_create("errand.json", MFD_CLOEXEC);
 
         config_check_done(&check);
-        CHECK(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t) strlen(text));
+        CHECK(fd >= 0 && fchmod(fd, 0600) >= 0 && write(fd, text, strlen(text)) == (ssize_t) strlen(text));
         CHECK_INT(lseek(fd, 0, SEEK_SET), 0);
         CHECK_INT(config_check("f", fd, mode, &check), 0);
 }
