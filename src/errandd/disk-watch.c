@@ -35,7 +35,7 @@ static void again(DiskWatch *w, usec_t usec) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                log_warning_errno(r, "session %s: its disk use is not looked at any more: %m", w->run->session->record->id);
+                log_session_warning_errno(r, w->run->session->record->id, "its disk use is not looked at any more: %m");
 }
 
 static void end_look(DiskWatch *w) {
@@ -130,8 +130,8 @@ static void on_measured(Message *message, const char *problem, void *userdata) {
         usec_t next = disk_pace_next(&w->pace, used, w->budget, now, took, w->longest);
         if (judge(w, used, &m))
                 return; /* the run may be gone */
-        log_debug("session %s: %llu bytes of the disk, looked at again in %llu ms", w->run->session->record->id, (unsigned long long) used,
-                  (unsigned long long) (next / USEC_PER_MSEC));
+        log_session_debug(w->run->session->record->id, "%llu bytes of the disk, looked at again in %llu ms", (unsigned long long) used,
+                          (unsigned long long) (next / USEC_PER_MSEC));
         again(w, next);
 }
 

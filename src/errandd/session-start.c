@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
 
@@ -102,6 +103,21 @@ int session_check_share(const Session *s, const Caller *caller, Fault *f) {
                          "operator start this one", (unsigned long long) n, s->record->owner, (unsigned long long) most);
 }
 
+/* What a shim writes last lies before its socket goes: while there is one, whatever another errandd began with that session, its end would be
+ * taken for the end of this start. */
+static int check_shim(Session *s, const Identity *payload, Fault *f) {
+        _cleanup_close_ int directory = -EBADF;
+        _cleanup_free_ char *path = NULL;
+
+        int r = manager_shim_directory(s->manager, payload, &directory, &path);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "the directory of shims cannot be opened: %s", strerror(-r));
+        _cleanup_close_ int served = channel_connect(directory, s->record->id, UID_ANY);
+        if (served < 0 && served != -EAGAIN)
+                return 0;
+        return fault_set(f, ERROR_WRONG_STATE, "an earlier run of session %s is still being ended; try again in a moment", s->record->id);
+}
+
 Run *run_new(Session *s) {
         Run *run = calloc(1, sizeof(Run));
 
@@ -181,6 +197,8 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 r = session_prepare_identity(s, &payload, f);
         if (r >= 0)
                 r = mode_check_project(s->manager->mode, &payload, s->project, s->record->project, f);
+        if (r >= 0)
+                r = check_shim(s, &payload, f);
         if (r < 0)
                 return r;
         s->run = run_new(s);

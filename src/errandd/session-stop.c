@@ -141,8 +141,13 @@ void session_sweep_sockets(Session *s) {
         if (s->record->payload != UID_NONE && session_prepare_identity(s, &payload, &f) >= 0) {
                 _cleanup_free_ char *path = NULL;
                 _cleanup_close_ int directory = -EBADF;
-                if (manager_shim_directory(s->manager, &payload, &directory, &path) >= 0)
+                /* One that is served is left to who listens, a shim of before that is still stopping what it has: by it the launcher knows of it, and
+                 * starts no other beside it. */
+                int r = manager_shim_directory(s->manager, &payload, &directory, &path);
+                int served = r < 0 ? r : channel_connect(directory, s->record->id, UID_ANY);
+                if (served == -ECONNREFUSED)
                         (void) unlinkat(directory, s->record->id, 0);
+                safe_close(served);
         }
         fault_done(&f);
 }

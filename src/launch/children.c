@@ -272,7 +272,7 @@ int session_launch(Launcher *l, LaunchPlan *plan, Ticket ticket, char **ret_prob
         Session *s;
 
         if (session_find(l, plan->session, plan->socket, &s) >= 0) {
-                *ret_problem = strdup("the session has a shim already");
+                *ret_problem = strdup("the session has a shim already: an earlier run of it is still being ended; try again in a moment");
                 return -EEXIST;
         }
         if (l->n_sessions >= SESSIONS_MAX)

@@ -466,10 +466,18 @@ def brokers(service):
     return sorted(os.listdir(service.runtime("broker")))
 
 
+def has_accepted(path):
+    """Whether a connection to that socket was accepted: it has a number then."""
+    with open("/proc/net/unix", encoding="ascii") as f:
+        return any(words[-1] == path and words[5] == "03" and words[6] != "0" for words in (line.split() for line in f))
+
+
 def await_spare(service, *others):
     """Its id: of the one broker that is no session's."""
-    errand_launch.wait_for(lambda: len(brokers(service)) == len(others) + 1 and set(others) < set(brokers(service)))
-    return (set(brokers(service)) - set(others)).pop()
+    errand_launch.wait_for(lambda: len(brokers(service)) == len(others) + 1 and set(others) <= set(brokers(service)))
+    spare = (set(brokers(service)) - set(others)).pop()
+    errand_launch.wait_for(lambda: has_accepted(service.runtime("broker", spare)))
+    return spare
 
 
 @case("D004: a broker waits for a session to come, which has its id and no other broker; then the next one waits")
@@ -518,17 +526,10 @@ def ahead_unused(t):
     errand_launch.wait_for(lambda: brokers(service) == [spare])
 
 
-def has_accepted(path):
-    """Whether a connection to that socket was accepted: it has a number then."""
-    with open("/proc/net/unix", encoding="ascii") as f:
-        return any(words[-1] == path and words[5] == "03" and words[6] != "0" for words in (line.split() for line in f))
-
-
 @case("D004: a waiting broker that dies is no session's harm")
 def ahead_dies(t):
     service, s = begin(t, config=AHEAD)
     spare = await_spare(service)
-    errand_launch.wait_for(lambda: has_accepted(service.runtime("broker", spare)))
     service.manager.units[spare].process.kill()
     service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
     errand_launch.wait_for(lambda: "that was started ahead ended" in service.log())

@@ -4,6 +4,7 @@
 import os
 import pwd
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
@@ -117,6 +118,52 @@ def _(t):
     t.equal((end["ExitReason"], end["ExitStatus"]), ("killed", 137), "its end")
     client.start("l6", ["/bin/echo", "here"])
     machine.wait_for(lambda: client.transcript("l6") == "here\n", "the next session", PATIENCE)
+
+
+# Every process of it forks, computes and takes memory, for ever.
+STORM = """
+import os
+print("storm", flush=True)
+held = []
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+    try:
+        held.append(bytearray(b"x" * (1 << 20)))
+    except MemoryError:
+        pass
+    for _ in range(100000):
+        pass
+"""
+
+
+@case("T005: a fork bomb that computes and takes memory in one session leaves another session and errandd answering, and is stopped", timeout=PATIENCE)
+def _(t):
+    t.log("journal", system.log)
+    client = Client(timeout=PATIENCE)
+    other = system.Running(t, "l7", lambda: Client(timeout=PATIENCE))
+    other.answers("before")
+    client.start("l8", ["/bin/sh", "-c", "while :; do :; done & while :; do :; done & exec /usr/bin/python3 -c \"$0\"", STORM])
+    t.defer(client.end, "l8")
+    machine.wait_for(lambda: client.transcript("l8") or client.state("l8") != "running", "beginning of the storm", PATIENCE)
+
+    def throttled():
+        return int(dict(line.split() for line in value("l8", "cpu.stat").splitlines())["nr_throttled"])
+    machine.wait_for(lambda: client.state("l8") != "running" or throttled() > 10, "throttling", PATIENCE)
+    longest = 0.0
+    for n in range(10):
+        begun = time.monotonic()
+        other.answers(f"line {n}")
+        t.equal(client.get(ROOT, MANAGER, "Ready"), True, "errandd")
+        longest = max(longest, time.monotonic() - begun)
+    t.note(f"l8 is {client.state('l8')}; an answer of the other session and one of errandd took {longest:.2f} s at most")
+    client.start("l9", ["/bin/echo", "begun and ended"])
+    machine.wait_for(lambda: client.state("l9") == "stopped", "end of a session that was started meanwhile", PATIENCE)
+    client.end("l8")
+    t.check(client.state("l8") in ("stopped", "failed"), "the storm goes on")
+    t.equal(client.state("l7"), "running", "the other session")
 
 
 @case("a session cannot raise its own limits: there is no cgroup file that it can write", timeout=PATIENCE)
