@@ -17,6 +17,9 @@ int control_receive(int fd, ControlMessage *ret, int *ret_fds, size_t *ret_n_fds
         ControlMessage m;
 
         ssize_t n = recv_fds(fd, &m, sizeof(m), ret_fds, CONTROL_FDS_MAX, ret_n_fds);
+        /* It left without reading what it was sent, which is told before the last that it said. */
+        if (n == -ECONNRESET)
+                n = recv_fds(fd, &m, sizeof(m), ret_fds, CONTROL_FDS_MAX, ret_n_fds);
         if (n == 0 || n == -ECONNRESET)
                 return 0;
         if (n < 0)

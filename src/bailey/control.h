@@ -9,6 +9,7 @@
 
 typedef enum ControlType {
         CONTROL_FAILED,   /* set-up failed; the sender exits */
+        CONTROL_ENTER,    /* from the supervisor: the network namespace to enter, one fd */
         CONTROL_NETWORK,  /* the rules are installed, pasta may begin; a CONTROL_GO is awaited. fds as below */
         CONTROL_LISTENER, /* the listener of an audit, one fd; comes before CONTROL_PREPARED, which is awaited then, too */
         CONTROL_PREPARED, /* confined; a CONTROL_GO is awaited. fds: user and network namespace, where they were asked for */

@@ -10,14 +10,15 @@
  *
  * clone3() puts the child into the control group that holds its limits, if any (group.c): no instruction of it runs outside.
  *
- * 1. One clone3() makes the child in all its namespaces at once (namespaces.c). There is no moment in which it is in some of
- *    them, and no helper process between it and the supervisor, whose death kills it (PDEATHSIG, and a look at the control
- *    socket afterwards in case it died before).
+ * 1. One clone3() makes the child in all its namespaces but the network's (namespaces.c), with no helper process between it and the
+ *    supervisor, whose death kills it (PDEATHSIG, and a look at the control socket afterwards in case it died before). The
+ *    network's takes the kernel as long as all of step 4: the supervisor has it made in the child's user namespace meanwhile
+ *    (network-namespace.c), and the child enters it before it mounts a sysfs. Nothing that is not bailey has run by then.
  * 2. Signals get their defaults, the caller's arguments and environment are wiped from memory, inherited descriptors are
  *    closed: nothing of the caller is left to leak by the time anything else runs.
- * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then loopback and the host
- *    name. The limits on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written
- *    after it, since every detached mount counts as a mount namespace.
+ * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then the host name. The limits
+ *    on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written after it, since
+ *    every detached mount counts as a mount namespace.
  *    Where the run has a way out (pasta.h), the rules of the packet filter are installed first, by this process, and only then
  *    does the supervisor have pasta connect the namespace: there is no moment at which it is connected and open.
  * 4. The new root is built (mounts.c): propagation is cut first, so that nothing mounted from here on is seen outside; the
@@ -36,7 +37,7 @@
  *    payload, in which every descriptor above 2 is closed. Init holds nothing that the payload may not have either.
  *
  * Whatever fails in 1 to 7 ends the run with one line that names the step. Nothing is retried with less, with one exception:
- * where clone3() itself says that there are no namespaces here, a run that is neither strict nor brokered goes on with
+ * where the kernel says, in 1, that there are no namespaces here, a run that is neither strict nor brokered goes on with
  * Landlock on the host's paths and a filter that refuses internet sockets. Without Landlock, or without seccomp, not even then.
  */
 
@@ -51,6 +52,7 @@
 #include "bailey/init.h"
 #include "bailey/landlock.h"
 #include "bailey/namespaces.h"
+#include "bailey/network-namespace.h"
 #include "bailey/pasta.h"
 #include "bailey/report.h"
 #include "bailey/seccomp.h"
@@ -115,7 +117,7 @@ static GapSet fallback_gaps(const Plan *plan) {
                (plan->nested_deny ? 1U << GAP_NESTED_DENY : 0) | (plan->nested_read_only ? 1U << GAP_READ_ONLY : 0);
 }
 
-/* clone3() said `error`. Decides whether the run may go on without namespaces. */
+/* The kernel refused a namespace with `error`. Decides whether the run may go on without. */
 static int fall_back(const InitContext *c, int error, RunResult *result, Failure *f) {
         GapSet gaps = fallback_gaps(c->plan);
         NetworkMode mode = c->plan->network->mode;
@@ -181,12 +183,6 @@ static int settle_limits(const InitContext *c, const char *lack, RunResult *resu
         return r;
 }
 
-/* Observed and not confined. */
-static pid_t start_unconfined(InitContext *c) {
-        c->isolated = c->send_namespaces = false;
-        return fork();
-}
-
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         int pair[2];
 
@@ -196,32 +192,41 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
 
         c->control = theirs;
-        c->isolated = true;
-        pid_t pid = c->unconfined ? start_unconfined(c) : namespaces_clone(c->plan->network->mode != NETWORK_LANDLOCK, c->group, &s->pidfd);
-        if (pid < 0 && c->unconfined)
-                return failure_set(f, STAGE_PROCESS, errno, "fork");
-        if (pid < 0) {
-                r = fall_back(c, pid, s->result, f);
-                if (r < 0)
-                        return r;
-                c->isolated = c->send_namespaces = false;
-                pid = fork();
-                if (pid < 0)
-                        return failure_set(f, STAGE_PROCESS, errno, "fork");
-        }
+        pid_t pid = c->isolated ? namespaces_clone(false, c->group, &s->pidfd) : fork();
+        if (pid < 0)
+                return c->isolated ? failure_set(f, STAGE_NAMESPACES, pid, "%s", "") : failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid == 0)
                 init_run(c);
 
         s->result->isolated = c->isolated;
         s->child = pid;
         s->control = TAKE_FD(ours);
-        if (!network_has_pasta(c->plan->network))
-                return 0;
         safe_close(TAKE_FD(theirs)); /* so that its end is noticed */
-        r = connect_network(c, s, f);
+        if (c->isolated && c->plan->network->mode != NETWORK_LANDLOCK)
+                r = network_namespace_give(s->pidfd, s->control, f);
+        if (r >= 0 && network_has_pasta(c->plan->network))
+                r = connect_network(c, s, f);
         if (r < 0)
                 supervisor_abandon(s);
         return r;
+}
+
+static int run_child(InitContext *c, Supervisor *s, bool isolated, Failure *f) {
+        c->isolated = isolated;
+        c->send_namespaces = isolated && s->options->report >= 0 && report_takes_fds(s->options->report);
+        int r = start_child(c, s, f);
+        return r < 0 ? r : supervise(s, f);
+}
+
+/* With namespaces, or, where the kernel has none to give, the way it goes without. */
+static int run_children(InitContext *c, Supervisor *s, Failure *f) {
+        int r = run_child(c, s, !c->unconfined, f);
+        if (r >= 0 || !c->isolated || f->stage != STAGE_NAMESPACES)
+                return r;
+        s->control = safe_close(s->control);
+        s->pidfd = safe_close(s->pidfd);
+        r = fall_back(c, -f->error, s->result, f);
+        return r < 0 ? r : run_child(c, s, false, f);
 }
 
 static int run(const Plan *plan, const RunOptions *options, RunResult *result, Failure *f) {
@@ -234,7 +239,6 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 .gid = getegid(),
                 .landlock_abi = landlock_abi(),
                 .seccomp = seccomp_available(),
-                .send_namespaces = options->report >= 0 && report_takes_fds(options->report),
                 .unconfined = options->observer && options->observer->unconfined,
                 .refused_gaps = options->strict ? ~options->accepted_gaps : 0,
         };
@@ -265,9 +269,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
                 return failure_set(f, STAGE_PROCESS, r, "taking signals");
         c.started = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         s.started = c.started;
-        r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : start_child(&c, &s, f);
-        if (r >= 0)
-                r = supervise(&s, f);
+        r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : run_children(&c, &s, f);
         result->oom_kills = group_oom_kills(&group);
         if (c.started != MAP_FAILED)
                 (void) munmap(c.started, sizeof(bool));

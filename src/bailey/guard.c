@@ -307,11 +307,12 @@ int guard_check_config(const Policy *p, const char *config, Findings *findings) 
 static int add_cover(const Policy *p, const char *path, bool always, char ***list) {
         ResolvedPath to = {};
 
+        if (!always && faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) < 0)
+                return 0;
         int r = path_resolve(path, &to);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        if (to.error == 0 && (always || faccessat(AT_FDCWD, path, R_OK, AT_EACCESS) == 0) && policy_rights_at(p, to.real) &&
-            !strv_contains(*list, to.real))
+        if (to.error == 0 && policy_rights_at(p, to.real) && !strv_contains(*list, to.real))
                 r = strv_extend(list, to.real);
         resolved_path_done(&to);
         return r;

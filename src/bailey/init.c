@@ -17,6 +17,7 @@
 #include "bailey/mounts.h"
 #include "bailey/namespaces.h"
 #include "bailey/netfilter.h"
+#include "bailey/network-namespace.h"
 #include "bailey/seccomp.h"
 #include "basic/fd.h"
 #include "basic/io.h"
@@ -32,6 +33,7 @@ typedef struct Init {
         GapSet gaps;
         int terminal;          /* the payload's, -EBADF for the caller's stdio */
         int children;          /* without a PID namespace: an open list of this process's children */
+        NetworkNamespace network;
         int namespaces[CONTROL_FDS_MAX];
         pid_t payload;
 } Init;
@@ -111,15 +113,13 @@ static int settle_interface(const Init *i) {
         return r;
 }
 
-static int open_namespaces(Init *i) {
-        static const char *const paths[CONTROL_FDS_MAX] = {"/proc/self/ns/user", "/proc/self/ns/net"};
+enum { NAMESPACE_USER, NAMESPACE_NETWORK };
 
-        for (size_t k = 0; k < CONTROL_FDS_MAX; k++) {
-                i->namespaces[k] = open(paths[k], O_RDONLY | O_CLOEXEC);
-                if (i->namespaces[k] < 0)
-                        return failure_set(i->failure, STAGE_REPORT, errno, "%s", paths[k]);
-        }
-        return 0;
+static int open_namespace(Init *i, unsigned which) {
+        static const char *const paths[CONTROL_FDS_MAX] = {[NAMESPACE_USER] = "/proc/self/ns/user", [NAMESPACE_NETWORK] = "/proc/self/ns/net"};
+
+        i->namespaces[which] = open(paths[which], O_RDONLY | O_CLOEXEC);
+        return i->namespaces[which] < 0 ? failure_set(i->failure, STAGE_REPORT, errno, "%s", paths[which]) : 0;
 }
 
 /* The rules first, then the way out: see enter.c. */
@@ -136,7 +136,9 @@ static int join_network(Init *i) {
                 i->gaps |= 1U << GAP_LOOPBACK_RULE;
         r = settle_interface(i);
         if (r >= 0)
-                r = open_namespaces(i);
+                r = open_namespace(i, NAMESPACE_USER);
+        if (r >= 0)
+                r = open_namespace(i, NAMESPACE_NETWORK);
         if (r < 0)
                 return r;
         r = control_send(c->control, &m, i->namespaces, CONTROL_FDS_MAX);
@@ -158,27 +160,44 @@ static const char *devpts_place(const Init *i) {
         return i->context->isolated ? "/dev/pts" : "/dev";
 }
 
+/* From the account's other processes, as soon as the supervisor need not enter its namespaces any more. */
+static int hide(const Init *i) {
+        return prctl(PR_SET_DUMPABLE, 0) < 0 ? failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE") : 0;
+}
+
 static int build_isolated(Init *i) {
         const InitContext *c = i->context;
+        bool own_network = c->plan->network->mode != NETWORK_LANDLOCK;
         _cleanup_close_ int limits = -EBADF;
         int r;
 
-        r = namespaces_set_up(c->uid, c->gid, c->plan->network->mode != NETWORK_LANDLOCK, &limits, i->failure);
+        r = namespaces_set_up(c->uid, c->gid, &limits, i->failure);
         if (r < 0)
                 return r;
+        if (own_network)
+                i->network.control = c->control;
         if (network_has_pasta(c->plan->network)) {
-                r = join_network(i);
+                r = network_namespace_enter(&i->network, i->failure);
+                if (r >= 0)
+                        r = hide(i);
+                if (r >= 0)
+                        r = join_network(i);
                 if (r < 0)
                         return r;
         }
-        if (c->send_namespaces) {
-                r = open_namespaces(i);
-                if (r < 0)
-                        return r;
-        }
-        r = mounts_build(c->plan, &i->gaps, i->failure);
+        if (c->send_namespaces)
+                r = open_namespace(i, NAMESPACE_USER);
+        if (r >= 0 && c->send_namespaces && !own_network)
+                r = open_namespace(i, NAMESPACE_NETWORK);
+        if (r >= 0)
+                r = mounts_build(c->plan, &i->network, &i->gaps, i->failure);
+        if (r >= 0)
+                r = hide(i);
         if (r < 0)
                 return r;
+        if (c->send_namespaces && own_network)
+                i->namespaces[NAMESPACE_NETWORK] = TAKE_FD(i->network.fd);
+        i->network.fd = safe_close(i->network.fd);
         r = namespaces_forbid_more(limits, i->failure);
         if (r < 0)
                 return r;
@@ -192,10 +211,11 @@ static int build_isolated(Init *i) {
 static int build_plain(Init *i) {
         char path[64];
 
-        if (prctl(PR_SET_DUMPABLE, 0) < 0)
-                return failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE");
+        int r = hide(i);
+        if (r < 0)
+                return r;
         if (i->context->group >= 0) {
-                int r = group_join(i->context->group);
+                r = group_join(i->context->group);
                 if (r < 0)
                         return failure_set(i->failure, STAGE_PROCESS, r, "joining its control group");
         }
@@ -442,6 +462,7 @@ void init_run(const InitContext *context) {
                 .failure = &m.failure,
                 .terminal = -EBADF,
                 .children = -EBADF,
+                .network = NETWORK_NAMESPACE_NONE,
                 .namespaces = {-EBADF, -EBADF},
         };
         int r;

@@ -14,7 +14,8 @@
 #include "basic/path.h"
 #include "basic/text.h"
 
-int layer_new_target(const char *path, Layer **ret) {
+/* The lowest layer. */
+static int layer_new_target(const char *path, Layer **ret) {
         _cleanup_(layer_freep) Layer *l = layer_new("target");
 
         if (!l || layer_grant(l, path, RIGHT_READ | RIGHT_EXECUTE) < 0)
@@ -234,6 +235,22 @@ static int combine_rest(Policy *p, Layer *const *layers, size_t n_layers) {
         return 0;
 }
 
+/* Mostly a layer has granted it, and it was resolved for that. */
+static int settle_target(Policy *p, const char *path) {
+        for (size_t i = 0; i < p->n_rules; i++)
+                if (streq(p->rules[i].path, path)) {
+                        p->target = strdup(p->rules[i].resolved.real);
+                        return p->target ? 0 : -ENOMEM;
+                }
+        ResolvedPath target = {};
+        int r = path_resolve(path, &target);
+        if (r < 0)
+                return r;
+        p->target = TAKE_PTR(target.real);
+        resolved_path_done(&target);
+        return 0;
+}
+
 static int settle_places(Policy *p, const PolicyRequest *request, Layer *const *layers, size_t n_layers, Findings *findings) {
         _cleanup_free_ char *name = NULL;
         const char *chosen = NULL;
@@ -246,13 +263,7 @@ static int settle_places(Policy *p, const PolicyRequest *request, Layer *const *
         if (r < 0)
                 return r;
 
-        ResolvedPath target = {};
-        r = path_resolve(request->target, &target);
-        if (r < 0)
-                return r;
-        p->target = TAKE_PTR(target.real);
-        resolved_path_done(&target);
-        return 0;
+        return settle_target(p, request->target);
 }
 
 static int copy_account(Account *to, const Account *from) {

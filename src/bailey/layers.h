@@ -22,8 +22,5 @@ typedef struct PolicyRequest {
  * host is changed. */
 int policy_resolve(const PolicyRequest *request, Findings *findings, Policy **ret);
 
-/* The lowest layer, for tests. */
-int layer_new_target(const char *path, Layer **ret);
-
 /* Only the filesystem tables of layers[] (lowest first) into p->rules and p->entries. */
 int layers_combine_paths(Policy *p, Layer *const *layers, size_t n_layers, Findings *findings);

@@ -27,6 +27,10 @@ typedef struct NewRoot {
         int cover_directory, cover_file; /* an attached cover, which further ones are cloned from, -EBADF before the first */
         dev_t *own; /* the file systems made here: mount points are made in them, never in a tree of the host */
         size_t n_own;
+        /* The directory that something was made in last: most steps make theirs beside that of the step before. */
+        char *parent_path;
+        int parent;
+        bool parent_own;
 } NewRoot;
 
 static int own_add(NewRoot *root, int mount) {
@@ -42,17 +46,15 @@ static int own_add(NewRoot *root, int mount) {
         return 0;
 }
 
-/* 0 when something may be made in that directory; -ENOENT, as if nobody had thought of it, in a tree of the host: whatever was
- * there when the policy was resolved is gone. */
-static int own_check(const NewRoot *root, int directory) {
+static int is_own(const NewRoot *root, int fd, bool *ret) {
         struct stat st;
 
-        if (fstat(directory, &st) < 0)
+        if (fstat(fd, &st) < 0)
                 return -errno;
+        *ret = false;
         for (size_t i = 0; i < root->n_own; i++)
-                if (root->own[i] == st.st_dev)
-                        return 0;
-        return -ENOENT;
+                *ret |= root->own[i] == st.st_dev;
+        return 0;
 }
 
 /* Opens a path below the new root. No link of a bound tree is followed: a link in the way is an error, never a way out. */
@@ -65,82 +67,82 @@ static int open_beneath(int root, const char *path, int flags) {
         return fd < 0 ? negative_errno() : (int) fd;
 }
 
+static int open_parent(NewRoot *root, const char *path, const char **ret_name);
+
+/* The directory that open_parent() gave, when something may be made in it; -ENOENT, as if nobody had thought of it, in a tree of
+ * the host: whatever was there when the policy was resolved is gone. */
+static int open_own_parent(NewRoot *root, const char *path, const char **ret_name) {
+        int fd = open_parent(root, path, ret_name);
+        return fd < 0 || root->parent_own ? fd : -ENOENT;
+}
+
 /* Opens the directory `path`, made with its missing parents where they are missing. */
-static int open_directory(const NewRoot *root, const char *path) {
+static int open_directory(NewRoot *root, const char *path) {
+        const char *name;
+
         int fd = open_beneath(root->top, path, O_PATH | O_DIRECTORY);
         if (fd != -ENOENT)
                 return fd;
-
-        _cleanup_close_ int at = open_beneath(root->top, "/", O_PATH | O_DIRECTORY);
-        if (at < 0)
-                return at;
-        for (const char *p = path + 1; *p;) {
-                char name[NAME_MAX + 1];
-                size_t n = strcspn(p, "/");
-
-                if (n >= sizeof(name))
-                        return -ENAMETOOLONG;
-                memcpy(name, p, n);
-                name[n] = 0;
-                p += n + (p[n] == '/');
-
-                int next = open_beneath(at, name, O_PATH | O_DIRECTORY);
-                if (next == -ENOENT) {
-                        int r = own_check(root, at);
-                        if (r < 0)
-                                return r;
-                        if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
-                                return -errno;
-                        next = open_beneath(at, name, O_PATH | O_DIRECTORY);
-                }
-                if (next < 0)
-                        return next;
-                safe_close(at);
-                at = next;
-        }
-        return TAKE_FD(at);
+        int parent = open_own_parent(root, path, &name);
+        if (parent < 0)
+                return parent;
+        if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return open_beneath(parent, name, O_PATH | O_DIRECTORY);
 }
 
-/* Splits a collapsed path other than "/" and opens (makes) the directory part. *ret_name points into path. */
-static int open_parent(const NewRoot *root, const char *path, const char **ret_name) {
-        char parent[PATH_MAX];
+static void forget_parent(NewRoot *root) {
+        root->parent = safe_close(root->parent);
+        root->parent_path = mfree(root->parent_path);
+}
+
+/* In a tree of the host somebody else may have put another directory there meanwhile. */
+static bool knows_parent(const NewRoot *root, const char *path) {
         const char *slash = strrchr(path, '/');
+        size_t n = slash > path ? (size_t) (slash - path) : 1;
+
+        return root->parent_path && root->parent_own && strlen(root->parent_path) == n && memcmp(root->parent_path, path, n) == 0;
+}
+
+/* Splits a collapsed path other than "/" and opens (makes) the directory part, which the root keeps. *ret_name points into path. */
+static int open_parent(NewRoot *root, const char *path, const char **ret_name) {
+        const char *slash = strrchr(path, '/');
+        bool own = false;
 
         if (!slash || !slash[1])
                 return -EINVAL;
-        if ((size_t) (slash - path) >= sizeof(parent))
-                return -ENAMETOOLONG;
-        if (slash == path)
-                strcpy(parent, "/");
-        else {
-                memcpy(parent, path, (size_t) (slash - path));
-                parent[slash - path] = 0;
+        if (!knows_parent(root, path)) {
+                _cleanup_free_ char *parent = path_parent(path);
+                if (!parent)
+                        return -ENOMEM;
+                _cleanup_close_ int fd = open_directory(root, parent);
+                int r = fd < 0 ? fd : is_own(root, fd, &own);
+                if (r < 0)
+                        return r;
+                forget_parent(root);
+                root->parent = TAKE_FD(fd);
+                root->parent_path = TAKE_PTR(parent);
+                root->parent_own = own;
         }
-
-        int fd = open_directory(root, parent);
-        if (fd >= 0)
-                *ret_name = slash + 1;
-        return fd;
+        *ret_name = slash + 1;
+        return root->parent;
 }
 
 /* Opens the place to mount at, made when it is missing. */
-static int open_target(const NewRoot *root, const char *path, bool directory) {
+static int open_target(NewRoot *root, const char *path, bool directory) {
         const char *name;
 
-        int fd = open_beneath(root->top, path, O_PATH);
-        if (fd != -ENOENT)
-                return fd;
-        if (directory)
-                return open_directory(root, path);
-
-        _cleanup_close_ int parent = open_parent(root, path, &name);
-        int r = parent < 0 ? parent : own_check(root, parent);
-        if (r < 0)
-                return r;
-        int made = openat(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
-        if (made < 0)
+        if (streq(path, "/") || !knows_parent(root, path)) {
+                int fd = open_beneath(root->top, path, O_PATH);
+                if (fd != -ENOENT)
+                        return fd;
+        }
+        int parent = open_own_parent(root, path, &name);
+        if (parent < 0)
+                return parent;
+        int r = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0444, 0);
+        if (r < 0 && errno != EEXIST)
                 return -errno;
-        safe_close(made);
         return open_beneath(parent, name, O_PATH);
 }
 
@@ -392,7 +394,7 @@ static int step_file(NewRoot *root, const PlanStep *s) {
 static int step_symlink(NewRoot *root, const PlanStep *s) {
         const char *name;
 
-        _cleanup_close_ int parent = open_parent(root, s->target, &name);
+        int parent = open_parent(root, s->target, &name);
         if (parent < 0)
                 return parent;
         return symlinkat(s->source, parent, name) < 0 ? -errno : 0;
@@ -489,21 +491,43 @@ static int root_enter(const NewRoot *root, Failure *f) {
         return 0;
 }
 
-int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
-        NewRoot root = {.base = -EBADF, .top = -EBADF, .cover_directory = -EBADF, .cover_file = -EBADF};
+static int step_take(NewRoot *root, const PlanStep *s, GapSet *gaps, Failure *f) {
+        /* What is mounted now would lie over it. */
+        if (root->parent_path && path_beneath(root->parent_path, s->target))
+                forget_parent(root);
+        int r = step_run(root, s, gaps);
+        if (r < 0 && s->source)
+                return failure_set(f, STAGE_STEP, r, "%s at %s of %s", step_word(s->type), s->target, s->source);
+        return r < 0 ? failure_set(f, STAGE_STEP, r, "%s at %s", step_word(s->type), s->target) : 0;
+}
+
+/* A sysfs, and what stands in it, waits for the network namespace, so that is done last. */
+static int take_steps(NewRoot *root, const Plan *plan, NetworkNamespace *network, GapSet *gaps, Failure *f) {
+        const char *last = NULL;
+        int r = 0;
+
+        for (size_t i = 0; i < plan->n_steps; i++)
+                if (plan->steps[i].type == STEP_SYSFS)
+                        last = plan->steps[i].target;
+        for (size_t i = 0; r >= 0 && i < plan->n_steps; i++)
+                if (!last || !path_beneath(plan->steps[i].target, last))
+                        r = step_take(root, &plan->steps[i], gaps, f);
+        if (r >= 0)
+                r = network_namespace_enter(network, f);
+        for (size_t i = 0; last && r >= 0 && i < plan->n_steps; i++)
+                if (path_beneath(plan->steps[i].target, last))
+                        r = step_take(root, &plan->steps[i], gaps, f);
+        return r;
+}
+
+int mounts_build(const Plan *plan, NetworkNamespace *network, GapSet *gaps, Failure *f) {
+        NewRoot root = {.base = -EBADF, .top = -EBADF, .cover_directory = -EBADF, .cover_file = -EBADF, .parent = -EBADF};
         mode_t mask = umask(0);
         int r;
 
         r = root_new(&root, f);
-        for (size_t i = 0; r >= 0 && i < plan->n_steps; i++) {
-                const PlanStep *s = &plan->steps[i];
-
-                r = step_run(&root, s, gaps);
-                if (r < 0 && s->source)
-                        r = failure_set(f, STAGE_STEP, r, "%s at %s of %s", step_word(s->type), s->target, s->source);
-                else if (r < 0)
-                        r = failure_set(f, STAGE_STEP, r, "%s at %s", step_word(s->type), s->target);
-        }
+        if (r >= 0)
+                r = take_steps(&root, plan, network, gaps, f);
         for (size_t i = 0; r >= 0 && i < plan->n_steps; i++) {
                 r = tmpfs_finish(&root, &plan->steps[i]);
                 if (r < 0)
@@ -519,6 +543,7 @@ int mounts_build(const Plan *plan, GapSet *gaps, Failure *f) {
                 safe_close(root.top);
         safe_close(root.base);
         free(root.own);
+        forget_parent(&root);
         safe_close(root.cover_directory);
         safe_close(root.cover_file);
         return r;

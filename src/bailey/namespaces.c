@@ -2,11 +2,8 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
-#include <net/if.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,17 +52,6 @@ static int map_ids(uid_t uid, gid_t gid, Failure *f) {
         return 0;
 }
 
-static int raise_loopback(Failure *f) {
-        struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-
-        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        if (fd < 0)
-                return failure_set(f, STAGE_LOOPBACK, errno, "socket");
-        if (ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-                return failure_set(f, STAGE_LOOPBACK, errno, "lo");
-        return 0;
-}
-
 int namespaces_forbid_more(int limits, Failure *f) {
         static const char *const names[] = {
                 "max_user_namespaces", "max_mnt_namespaces", "max_pid_namespaces",    "max_net_namespaces",
@@ -86,7 +72,7 @@ int namespaces_forbid_more(int limits, Failure *f) {
         return 0;
 }
 
-int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failure *f) {
+int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
         static const char name[] = "bailey";
         int r;
 
@@ -94,12 +80,6 @@ int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failu
         if (prctl(PR_SET_DUMPABLE, 1) < 0)
                 return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
         r = map_ids(uid, gid, f);
-        if (r < 0)
-                return r;
-        if (prctl(PR_SET_DUMPABLE, 0) < 0)
-                return failure_set(f, STAGE_IDS, errno, "PR_SET_DUMPABLE");
-
-        r = network ? raise_loopback(f) : 0;
         if (r < 0)
                 return r;
         if (sethostname(name, sizeof(name) - 1) < 0)

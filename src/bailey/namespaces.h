@@ -3,16 +3,17 @@
 
 #include "bailey/failure.h"
 
-/* One clone3 with every namespace that a sandbox has, the network's only if asked for, into `group`, a cgroup's directory, unless that is negative. Like
- * fork(): the pid in the parent, with *ret_pidfd (CLOEXEC, the caller's), 0 in the child, or a negative errno. */
+/* One clone3 with every namespace that a sandbox has, the network's only if asked for (a run makes that beside other work:
+ * network-namespace.h), into `group`, a cgroup's directory, unless that is negative. Like fork(): the pid in the parent, with
+ * *ret_pidfd (CLOEXEC, the caller's), 0 in the child, or a negative errno. */
 pid_t namespaces_clone(bool network, int group, int *ret_pidfd);
 
 /* True for the errors of namespaces_clone() that say "not on this host", not "not now". */
 bool namespaces_unavailable(int error);
 
-/* In the child: the caller's ids mapped to themselves, loopback up in a network namespace of its own, the host name set. The old /proc must still be in sight;
- * *ret_limits (the caller's) is what namespaces_forbid_more() wants when it no longer is. */
-int namespaces_set_up(uid_t uid, gid_t gid, bool network, int *ret_limits, Failure *f);
+/* In the child: the caller's ids mapped to themselves, the host name set. It is dumpable afterwards. The old /proc must still be in
+ * sight; *ret_limits (the caller's) is what namespaces_forbid_more() wants when it no longer is. */
+int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
 
 /* No further namespaces of any kind: the limits belong to the new user namespace, so nobody inside can raise them again once
  * the capabilities are gone. After the last mount: the kernel makes a mount namespace for each detached tree. */

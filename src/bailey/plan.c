@@ -49,7 +49,7 @@ void plan_set_limits(Plan *p, const Limits *limits) {
         add_process_limit(p, RLIMIT_NOFILE, limits->files_max);
 }
 
-const char *step_type_to_string(StepType t) {
+static const char *step_type_to_string(StepType t) {
         static const char *const names[_STEP_TYPE_MAX] = {
                 [STEP_DIRECTORY] = "directory", [STEP_SYMLINK] = "symlink", [STEP_BIND] = "bind",
                 [STEP_DEVICE] = "device",       [STEP_TMPFS] = "tmpfs",     [STEP_PROC] = "proc",

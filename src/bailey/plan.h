@@ -27,8 +27,6 @@ typedef enum StepType {
         _STEP_TYPE_INVALID = -EINVAL,
 } StepType;
 
-const char *step_type_to_string(StepType t);
-
 /* Mount attributes beside nosuid, which every mount has. */
 typedef enum StepFlags {
         STEP_WRITABLE = 1 << 0,   /* else read-only, recursively */

@@ -194,11 +194,13 @@ int path_resolve(const char *path, ResolvedPath *ret) {
         int r = resolve_plain(path, ret);
         if (r != 0)
                 return MIN(r, 0);
-        w = calloc(1, sizeof(Walk));
+        w = malloc(sizeof(Walk)); /* its texts are long, and mostly empty */
         if (!w)
                 return -ENOMEM;
         w->fd = -EBADF;
         w->result = &result;
+        w->length = 0;
+        w->done[0] = 0;
         memcpy(w->rest, path, strlen(path) + 1);
         if (!getcwd(w->here, sizeof(w->here)) || w->here[0] != '/')
                 w->here[0] = 0;

@@ -255,6 +255,12 @@ int run_policy_observed(const Options *o, char *const *argv, const Policy *polic
         return run_planned(o, argv, policy, broker, NULL, observer, ret);
 }
 
+/* Whoever waits for the command waits for this, too. What is still held is the kernel's to free, which takes it less time. */
+_noreturn_ static void end(int status) {
+        (void) fflush(NULL);
+        _exit(status);
+}
+
 int run_verb(const Options *o) {
         _cleanup_(account_done) Account account = {};
         _cleanup_(policy_freep) Policy *policy = NULL;
@@ -268,5 +274,5 @@ int run_verb(const Options *o) {
         int r = run_resolve(o, o->argv, &account, &policy);
         if (r != 0)
                 return r;
-        return o->explain ? explain_run(o, policy, broker) : run_policy(o, o->argv, policy, broker, NULL);
+        end(o->explain ? explain_run(o, policy, broker) : run_policy(o, o->argv, policy, broker, NULL));
 }

@@ -146,6 +146,7 @@ static int handle_control(Supervisor *s, Failure *f) {
                 *f = m.failure;
                 r = f->error > 0 ? -f->error : -EIO;
                 break;
+        case CONTROL_ENTER:
         case CONTROL_GO:
         case CONTROL_NETWORK:
         default:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -10,8 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bailey/control.h"
 #include "bailey/mounts.h"
 #include "bailey/namespaces.h"
+#include "bailey/network-namespace.h"
 #include "bailey/trial.h"
 #include "basic/fd.h"
 #include "basic/io.h"
@@ -79,31 +82,42 @@ void trial_namespace(const Mechanism *m, Outcome *ret) {
 void trial_inside(void (*inner)(const Mechanism *m, int limits, Outcome *ret), const Mechanism *m, Outcome *ret) {
         uid_t uid = geteuid();
         gid_t gid = getegid();
-        int pair[2], pidfd = -EBADF;
+        int pair[2], sockets[2], pidfd = -EBADF;
 
         if (pipe2(pair, O_CLOEXEC) < 0) {
                 outcome_fails(ret, errno, "pipe");
                 return;
         }
-        pid_t pid = namespaces_clone(true, -EBADF, &pidfd);
+        int r = control_new(sockets);
+        if (r < 0) {
+                outcome_fails(ret, r, "socketpair");
+                return;
+        }
+        pid_t pid = namespaces_clone(false, -EBADF, &pidfd);
         if (pid == 0) {
                 Failure f = {};
+                NetworkNamespace network = {.control = sockets[0], .fd = -EBADF};
                 int limits = -EBADF;
 
                 *ret = (Outcome){.tried = true, .failure.stage = _STAGE_INVALID};
-                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || namespaces_set_up(uid, gid, true, &limits, &f) < 0)
+                if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || namespaces_set_up(uid, gid, &limits, &f) < 0 ||
+                    network_namespace_enter(&network, &f) < 0)
                         outcome_fails_at(ret, &f);
                 else
                         inner(m, limits, ret);
                 _exit(write_all(pair[1], ret, sizeof(*ret)) < 0);
         }
+        Failure f = {};
+        r = pid < 0 ? failure_set(&f, STAGE_NAMESPACES, pid, "%s", "") : network_namespace_give(pidfd, sockets[1], &f);
+        if (r < 0 && pid > 0)
+                (void) kill(pid, SIGKILL);
         safe_close(pair[1]);
+        safe_close(sockets[0]);
+        safe_close(sockets[1]);
         safe_close(pidfd);
-        if (pid < 0) {
-                Failure f;
-                (void) failure_set(&f, STAGE_NAMESPACES, pid, "%s", "");
+        if (r < 0)
                 outcome_fails_at(ret, &f);
-        } else if (read_all(pair[0], ret, sizeof(*ret)) != sizeof(*ret)) {
+        else if (read_all(pair[0], ret, sizeof(*ret)) != sizeof(*ret)) {
                 *ret = (Outcome){.tried = true, .failure.stage = _STAGE_INVALID};
                 outcome_fails(ret, 0, "the process that tried it ended");
         }
@@ -191,10 +205,11 @@ static void build(const Mechanism *m, int limits, Outcome *ret) {
                 [TRIAL_NO_MORE_NAMESPACES] = usr,
         };
         Plan plan = {.steps = &steps[m->argument], .n_steps = 1};
+        NetworkNamespace network = NETWORK_NAMESPACE_NONE; /* it is in one already */
         GapSet gaps = 0;
         Failure f = {};
 
-        int r = mounts_build(&plan, &gaps, &f);
+        int r = mounts_build(&plan, &network, &gaps, &f);
         if (r < 0 && m->argument == TRIAL_MOUNT_API && f.stage == STAGE_PIVOT)
                 outcome_works(ret, "%s", "");
         else if (r < 0) {

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <linux/sockios.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "basic/log.h"
@@ -10,7 +15,9 @@
 
 static const char *program = "errand";
 static LogLevel max_level = LOG_LEVEL_INFO;
-static bool to_journal;
+static bool to_journal, with_fields;
+static int journal = -EBADF;
+static char own_session[64];
 
 void log_setup(const char *name, LogLevel max) {
         program = name;
@@ -51,18 +58,75 @@ void log_set_max_level(LogLevel max) {
         max_level = max;
 }
 
-_printf_(2, 0) static void log_valist(LogLevel level, const char *format, va_list ap) {
+void log_use_fields(void) {
+        with_fields = true;
+}
+
+void log_set_session(const char *id) {
+        (void) snprintf(own_session, sizeof(own_session), "%s", id ?: "");
+}
+
+/* What is in it was escaped, so that no value holds the end of its line. */
+static void add_fields(FILE *f, const LogContext *c) {
+        const struct {
+                const char *name, *value;
+        } fields[] = {
+                {"ERRAND_SESSION", c->session ?: *own_session ? own_session : NULL},
+                {"MESSAGE_ID", c->message_id},
+                {"ERRAND_PROJECT", c->project},
+                {"ERRAND_HOST", c->host},
+                {"ERRAND_GRANT", c->grant},
+                {"ERRAND_DURATION", c->duration},
+                {"ERRAND_REASON", c->reason},
+                {"ERRAND_UID", c->uid},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
+                _cleanup_free_ char *clean = fields[i].value ? string_escape_control(fields[i].value) : NULL;
+
+                if (clean)
+                        fprintf(f, "%s=%s\n", fields[i].name, clean);
+        }
+}
+
+static bool has_fields(const LogContext *c) {
+        return *own_session || c->session || c->message_id || c->project || c->host;
+}
+
+static bool send_to_journal(LogLevel level, const LogContext *c, const char *text) {
+        static const int priority[_LOG_LEVEL_MAX] = {3, 4, 6, 7}; /* syslog's */
+        static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"};
+        _cleanup_free_ char *entry = NULL;
+        size_t size = 0;
+        FILE *f;
+
+        if (journal < 0)
+                journal = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (journal < 0 || !(f = open_memstream(&entry, &size)))
+                return false;
+        fprintf(f, "MESSAGE=%s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=%s\n", text, priority[level], program);
+        add_fields(f, c);
+        if (fclose(f) != 0)
+                return false;
+        return sendto(journal, entry, size, MSG_NOSIGNAL, (const struct sockaddr *) &address, sizeof(address)) >= 0;
+}
+
+_printf_(3, 0) static void log_valist(LogLevel level, const LogContext *c, const char *format, va_list ap) {
         /* The field's syslog priorities, in the order of LogLevel. */
         static const char *const priority[_LOG_LEVEL_MAX] = {"<3>", "<4>", "<6>", "<7>"};
         static const char *const word[_LOG_LEVEL_MAX] = {"", "warning: ", "", ""};
-        _cleanup_free_ char *text = NULL, *clean = NULL, *line = NULL;
+        _cleanup_free_ char *text = NULL, *about = NULL, *clean = NULL, *line = NULL;
 
         if (level > max_level)
                 return;
         if (vasprintf(&text, format, ap) < 0)
                 return;
-        clean = string_escape_control(text);
+        if (c->session && asprintf(&about, "session %s: %s", c->session, text) < 0)
+                return;
+        clean = string_escape_control(about ?: text);
         if (!clean)
+                return;
+        if (to_journal && with_fields && has_fields(c) && send_to_journal(level, c, clean))
                 return;
         /* The journal knows whose line it is, and how grave. */
         int n = to_journal ? asprintf(&line, "%s%s\n", priority[level], clean) : asprintf(&line, "%s: %s%s\n", program, word[level], clean);
@@ -72,25 +136,63 @@ _printf_(2, 0) static void log_valist(LogLevel level, const char *format, va_lis
         (void) !write(STDERR_FILENO, line, (size_t) n);
 }
 
+void log_drain(void) {
+        for (int i = 0, waiting = 0; journal >= 0 && i < 100; i++) {
+                if (ioctl(journal, SIOCOUTQ, &waiting) < 0)
+                        return;
+                (void) poll(NULL, 0, 2); /* it was read, and is about to be looked into */
+                if (waiting <= 0)
+                        return;
+        }
+}
+
+static const LogContext nothing;
+
 void log_line(LogLevel level, const char *format, ...) {
         int saved = errno;
         va_list ap;
 
         va_start(ap, format);
-        log_valist(level, format, ap);
+        log_valist(level, &nothing, format, ap);
         va_end(ap);
         errno = saved;
 }
 
-int log_errno(LogLevel level, int error, const char *format, ...) {
+void log_with(LogLevel level, const LogContext *c, const char *format, ...) {
+        int saved = errno;
         va_list ap;
 
+        va_start(ap, format);
+        log_valist(level, c, format, ap);
+        va_end(ap);
+        errno = saved;
+}
+
+_printf_(4, 0) static int log_errno_valist(LogLevel level, int error, const LogContext *c, const char *format, va_list ap) {
         if (error < 0)
                 error = -error;
         errno = error;
-        va_start(ap, format);
-        log_valist(level, format, ap);
-        va_end(ap);
+        log_valist(level, c, format, ap);
         errno = error;
         return -error;
+}
+
+int log_errno(LogLevel level, int error, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = log_errno_valist(level, error, &nothing, format, ap);
+        va_end(ap);
+        return r;
+}
+
+int log_with_errno(LogLevel level, int error, const LogContext *c, const char *format, ...) {
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = log_errno_valist(level, error, c, format, ap);
+        va_end(ap);
+        return r;
 }

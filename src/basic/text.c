@@ -80,19 +80,17 @@ bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size) {
         return difference == 0;
 }
 
-int problem_set(char **ret, const char *format, ...) {
-        va_list ap;
-        int n;
+char *string_format_list(const char *format, va_list ap) {
+        char *text;
 
+        return vasprintf(&text, format, ap) < 0 ? NULL : text;
+}
+
+int problem_set(char **ret, const char *format, ...) {
         if (!ret)
                 return -EBADMSG;
-        va_start(ap, format);
-        n = vasprintf(ret, format, ap);
-        va_end(ap);
-        if (n >= 0)
-                return -EBADMSG;
-        *ret = NULL;
-        return -ENOMEM;
+        *ret = string_format_own(format);
+        return *ret ? -EBADMSG : -ENOMEM;
 }
 
 unsigned string_distance(const char *a, const char *b) {
@@ -158,14 +156,7 @@ int strv_extend(char ***list, const char *s) {
 }
 
 int strv_extend_format(char ***list, const char *format, ...) {
-        char *text = NULL;
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        return strv_consume(list, text);
+        return strv_consume(list, string_format_own(format));
 }
 
 int strv_extend_list(char ***list, char *const *more) {

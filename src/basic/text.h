@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <stdarg.h>
+
 #include "basic/macro.h"
 
 static inline bool streq(const char *a, const char *b) {
@@ -48,6 +50,19 @@ char *string_quote_shell(const char *s);
 
 /* Constant-time comparison of two secrets whose lengths are not secret. */
 bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size);
+
+/* The text of a format; NULL when out of memory. */
+char *string_format_list(const char *format, va_list ap) _printf_(1, 0);
+/* The same of the arguments that the calling function itself got behind its parameter `format`. */
+#define string_format_own(format)                                 \
+        ({                                                        \
+                va_list _arguments;                               \
+                char *_text;                                      \
+                va_start(_arguments, format);                     \
+                _text = string_format_list((format), _arguments); \
+                va_end(_arguments);                               \
+                _text;                                            \
+        })
 
 /* For a parser's out-parameter: *ret is a sentence, to free; ret may be NULL. Returns -EBADMSG, or -ENOMEM with *ret NULL. */
 int problem_set(char **ret, const char *format, ...) _printf_(2, 3);

@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "basic/base64.h"
 #include "basic/fd.h"
@@ -186,6 +185,7 @@ int broker_configure(Broker *b, Setup *setup) {
 
         if (b->setup)
                 return -EALREADY;
+        log_set_session(setup->session);
         int r = make_basic(setup->credential, &basic);
         if (r < 0)
                 return r;

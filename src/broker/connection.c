@@ -26,13 +26,8 @@
 #define ESTABLISHED "HTTP/1.1 200 Connection Established\r\n\r\n"
 
 void connection_set_subject(Connection *c, const char *format, ...) {
-        va_list ap;
-
         free(c->subject);
-        va_start(ap, format);
-        if (vasprintf(&c->subject, format, ap) < 0)
-                c->subject = NULL; /* the log then says "a request" */
-        va_end(ap);
+        c->subject = string_format_own(format); /* NULL: the log then says "a request" */
 }
 
 static const char *session_name(const Connection *c) {
@@ -40,10 +35,8 @@ static const char *session_name(const Connection *c) {
 }
 
 _printf_(3, 0) static void log_text(Connection *c, LogLevel level, const char *format, va_list ap) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
         if (text)
                 log_line(level, "session %s: %s: %s", session_name(c), c->subject ? c->subject : "a request", text);
 }
@@ -143,20 +136,15 @@ static void watch(Connection *c, uint32_t events) {
 static int on_io(sd_event_source *s, int fd, uint32_t revents, void *userdata);
 static int on_timer(sd_event_source *s, uint64_t usec, void *userdata);
 
-/* The sources are there again: an exchange frees them. */
-static int take_socket_back(Connection *c) {
+static int add_sources(Connection *c) {
         sd_event *event = c->broker->event;
-        int r = 0;
 
-        if (!c->timer)
-                r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 100 * USEC_PER_MSEC, on_timer,
-                                               c);
-        if (r >= 0 && !c->io)
-                r = sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
-        return r;
+        int r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 50 * USEC_PER_MSEC, on_timer, c);
+        return r < 0 ? r : sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
 }
 
-void connection_consume_head(Connection *c) {
+/* The bytes of the request's head are used up. */
+static void consume_head(Connection *c) {
         c->in_size -= c->head_size;
         if (c->in_size > 0)
                 memmove(c->in, c->in + c->head_size, c->in_size);
@@ -182,7 +170,7 @@ static void read_next(Connection *c) {
 
 /* c->out, which is NULL when there was no memory for it. */
 static int write_out(Connection *c, size_t size) {
-        if (!c->out || take_socket_back(c) < 0) {
+        if (!c->out) {
                 connection_free(c);
                 return -ENOMEM;
         }
@@ -204,7 +192,7 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
                 c->body_unread = false;
         }
         c->keep_alive = keep_alive && !c->body_unread && !c->broker->closed;
-        connection_consume_head(c);
+        consume_head(c);
         int n = asprintf(
                 &c->out,
                 "HTTP/1.1 %u %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %zu\r\nConnection: %s\r\n%s\r\n%s%s",
@@ -217,7 +205,7 @@ int connection_answer(Connection *c, unsigned status, const char *reason, const 
 
 int connection_send(Connection *c, const void *data, size_t size, bool keep_alive) {
         c->keep_alive = keep_alive && !c->broker->closed;
-        connection_consume_head(c);
+        consume_head(c);
         c->out = malloc(size);
         if (c->out)
                 memcpy(c->out, data, size);
@@ -225,7 +213,7 @@ int connection_send(Connection *c, const void *data, size_t size, bool keep_aliv
 }
 
 void connection_exchange_done(Connection *c, bool keep_alive) {
-        if (take_socket_back(c) < 0 || !keep_alive || c->broker->closed)
+        if (!keep_alive || c->broker->closed)
                 connection_free(c);
         else
                 read_next(c);
@@ -237,7 +225,7 @@ void connection_tunnel_done(Connection *c, int error) {
 }
 
 void connection_wait_for_dial(Connection *c) {
-        connection_consume_head(c);
+        consume_head(c);
         c->state = CONNECTION_DIALING;
         (void) sd_event_source_set_enabled(c->timer, SD_EVENT_OFF); /* the dial has its own limits */
         watch(c, 0);                                                /* a client that goes is noticed all the same */
@@ -371,6 +359,10 @@ static void drain(Connection *c) {
 static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents, void *userdata) {
         Connection *c = userdata;
 
+        if (c->exchange) {
+                exchange_on_client(c->exchange, revents);
+                return 0;
+        }
         switch (c->state) {
         case CONNECTION_READING:
                 if (revents & EPOLLOUT)
@@ -400,7 +392,9 @@ static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents,
 static int on_timer(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Connection *c = userdata;
 
-        if (c->protocol == CONNECTION_SOCKS5 && c->state == CONNECTION_READING)
+        if (c->exchange)
+                exchange_on_timer(c->exchange);
+        else if (c->protocol == CONNECTION_SOCKS5 && c->state == CONNECTION_READING)
                 socks_time_out(c);
         else if (c->state == CONNECTION_READING && c->in_size > 0) {
                 c->body_unread = true;
@@ -448,7 +442,7 @@ void connection_new(Broker *b, int fd) {
         b->n_connections++;
         b->n_accepted++;
         tune(fd);
-        int r = take_socket_back(c);
+        int r = add_sources(c);
         if (r < 0) {
                 log_warning_errno(r, "session %s: a connection could not be watched: %m", b->setup->session);
                 connection_free(c);

@@ -3,7 +3,7 @@
 
 /* One client connection from a session. Its first byte says in which protocol it asks: request.c decides on HTTP (CONNECT → egress.c;
  * absolute-form and provider routes → exchange.c), socks.c on SOCKS5 (→ egress.c). It answers refusals itself. While an exchange or a
- * tunnel is running, that owns the socket's events. */
+ * tunnel is running, it is told the socket's events. */
 
 #include <systemd/sd-event.h>
 
@@ -43,7 +43,7 @@ typedef enum ConnectionState {
 struct Connection {
         Broker *broker;
         int fd;                 /* non-blocking, CLOEXEC */
-        sd_event_source *io;    /* the connection's own; NULL while an exchange or a tunnel is in charge */
+        sd_event_source *io;    /* the connection's own, which tells an exchange while there is one; NULL while a tunnel is in charge */
         sd_event_source *timer; /* as io */
         char *in;               /* CLIENT_BUFFER_SIZE bytes while a request is read; bytes not yet consumed */
         size_t in_size;
@@ -96,8 +96,6 @@ Connection *connection_free(Connection *c);
 
 /* Waits for more of what is in c->in. */
 void connection_read_more(Connection *c);
-/* The bytes of the request's head are used up. */
-void connection_consume_head(Connection *c);
 /* What a dial for a CONNECT gave; fd is taken always. */
 void connection_start_tunnel(Connection *c, int fd);
 /* A dial for a CONNECT begins: nothing is read until it ended. */

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,13 +58,8 @@ static void send_reply(Request *q, JsonWriter *w) {
 
 _printf_(2, 3) static void reply_error(Request *q, const char *format, ...) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         open_reply(q, &w, "error");
         json_add_string(&w, "text", text ? text : "out of memory");
         send_reply(q, &w);

@@ -2,7 +2,6 @@
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/text.h"

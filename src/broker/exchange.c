@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -12,7 +10,6 @@
 
 #define HALF_CLOSE_USEC (USEC_PER_SEC / 10)      /* a FIN that comes this soon after the answer's beginning was sent before it */
 #define LEFT_USEC (USEC_PER_SEC / 2)             /* how long a client that left may still be served without noticing */
-#define TIMER_ACCURACY_USEC (50 * USEC_PER_MSEC)
 
 static void pump(Exchange *e);
 
@@ -21,9 +18,6 @@ static Exchange *exchange_free(Exchange *e) {
                 return NULL;
         e->trust = trust_wait_cancel(e->trust);
         e->dial = dial_cancel(e->dial);
-        sd_event_source_disable_unref(e->client_io);
-        sd_event_source_disable_unref(e->stream_io);
-        sd_event_source_disable_unref(e->timer);
         stream_free(e->stream);
         relay_buffer_done(&e->request.head);
         relay_buffer_done(&e->request.out);
@@ -122,7 +116,6 @@ void exchange_forget_upstreams(Broker *b) {
 static void drop_upstream(Exchange *e) {
         e->trust = trust_wait_cancel(e->trust);
         e->dial = dial_cancel(e->dial);
-        e->stream_io = sd_event_source_disable_unref(e->stream_io);
         e->stream = stream_free(e->stream);
 }
 
@@ -156,8 +149,12 @@ static void update_timer(Exchange *e) {
         /* Later is found out when it fires: bytes that move do not cost a timer each. */
         if (next >= e->armed)
                 return;
-        if (sd_event_source_set_time(e->timer, next) >= 0 && sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT) >= 0)
+        if (sd_event_source_set_time(e->c->timer, next) >= 0 && sd_event_source_set_enabled(e->c->timer, SD_EVENT_ONESHOT) >= 0)
                 e->armed = next;
+}
+
+static void on_stream_io(_unused_ uint32_t events, void *userdata) {
+        pump(userdata);
 }
 
 static int update_events(Exchange *e) {
@@ -167,27 +164,20 @@ static int update_events(Exchange *e) {
                 client |= EPOLLIN;
         if (relay_buffer_size(&e->answer.out) > 0)
                 client |= EPOLLOUT;
-        int r = sd_event_source_set_io_events(e->client_io, client);
-        if (r < 0 || !e->stream_io)
+        int r = sd_event_source_set_io_events(e->c->io, client);
+        if (r < 0 || !e->stream)
                 return r;
 
         if (e->phase == EXCHANGE_HANDSHAKE)
                 stream = e->handshake_events;
         else
-                stream = (relay_answer_hungry(e) ? EPOLLIN : 0U) | (relay_request_pending(e) ? EPOLLOUT : 0U);
-        /* Off, because an error is told even when nothing was asked for, again and again. */
-        r = sd_event_source_set_enabled(e->stream_io, stream ? SD_EVENT_ON : SD_EVENT_OFF);
-        return r < 0 || !stream ? r : sd_event_source_set_io_events(e->stream_io, stream);
-}
-
-static int on_stream_io(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events, void *userdata) {
-        pump(userdata);
-        return 0;
+                stream = (relay_answer_hungry(e) ? UPSTREAM_EVENTS : 0U) | (relay_request_pending(e) ? EPOLLOUT : 0U);
+        return stream_watch(e->stream, e->broker->event, stream, on_stream_io, e);
 }
 
 /* The stream is connected: on to the handshake, which a plain one does not have. */
 static int begin_stream(Exchange *e) {
-        int r = sd_event_add_io(e->broker->event, &e->stream_io, stream_fd(e->stream), EPOLLOUT, on_stream_io, e);
+        int r = stream_watch(e->stream, e->broker->event, e->reused ? UPSTREAM_EVENTS : EPOLLOUT, on_stream_io, e);
         if (r < 0)
                 return r;
         e->phase = e->reused || !stream_is_tls(e->stream) ? EXCHANGE_RELAYING : EXCHANGE_HANDSHAKE;
@@ -283,7 +273,6 @@ static void release_stream(Exchange *e) {
         bool keep = e->upstream && a->whole && a->keep_upstream && a->end == 0 && relay_buffer_size(&a->in) == 0 && e->request.taken &&
                     !e->request.broken && !e->request.odd_body && relay_buffer_size(&e->request.head) == 0 && relay_buffer_size(&e->request.out) == 0;
 
-        e->stream_io = sd_event_source_disable_unref(e->stream_io);
         if (keep)
                 upstream_keep(e->upstream, TAKE_PTR(e->stream), a->keep_usec);
         else if (a->whole && e->stream) {
@@ -384,12 +373,10 @@ static void pump(Exchange *e) {
         update_timer(e);
 }
 
-static int on_client_io(_unused_ sd_event_source *source, _unused_ int fd, uint32_t events, void *userdata) {
-        Exchange *e = userdata;
-
+void exchange_on_client(Exchange *e, uint32_t events) {
         if (events & (EPOLLHUP | EPOLLERR)) {
                 (void) failed(e, -ECONNABORTED);
-                return 0;
+                return;
         }
         if ((events & EPOLLRDHUP) && !e->client_done) {
                 e->client_done = true;
@@ -397,17 +384,15 @@ static int on_client_io(_unused_ sd_event_source *source, _unused_ int fd, uint3
                 e->client_left = e->answer.begun && now_monotonic() > e->begun_at + HALF_CLOSE_USEC;
         }
         pump(e);
-        return 0;
 }
 
-static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
-        Exchange *e = userdata;
+void exchange_on_timer(Exchange *e) {
         usec_t now = now_monotonic();
 
         e->armed = USEC_INFINITY;
         if ((e->client_left && now >= e->active + LEFT_USEC) || (e->phase == EXCHANGE_LINGER && now >= e->limit)) {
                 (void) failed(e, -ECONNABORTED);
-                return 0;
+                return;
         }
         if (e->phase == EXCHANGE_HANDSHAKE && now >= e->limit) {
                 log_warning("session %s: provider %s: %s:%u: TLS timed out", e->broker->setup->session, e->provider->id, e->host.name, e->port);
@@ -416,12 +401,11 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
                 log_warning("session %s: %s:%u: a call stood still for too long", e->broker->setup->session, e->host.name, e->port);
                 if (e->answer.begun || e->phase == EXCHANGE_OWN_ANSWER) {
                         (void) failed(e, -ECONNABORTED);
-                        return 0;
+                        return;
                 }
                 exchange_fail(e, RECEIPT_INTERRUPTED, 504, "Gateway Timeout", "the upstream did not answer in time");
         }
         pump(e);
-        return 0;
 }
 
 /* A forward that asks to switch protocols; HTTP/2 over plain text is an offer that a server may ignore, and so is dropped. */
@@ -464,26 +448,6 @@ static int begin(Exchange *e, const Http1Head *head, const char **ret_refusal) {
         return begin_stream(e);
 }
 
-static int take_over(Exchange *e, Connection *c) {
-        static const int on = 1;
-
-        int r = sd_event_add_time(e->broker->event, &e->timer, CLOCK_MONOTONIC, e->started + EXCHANGE_STALL_USEC, TIMER_ACCURACY_USEC, on_timer, e);
-        if (r < 0)
-                return r;
-        e->armed = e->started + EXCHANGE_STALL_USEC;
-        /* One descriptor, one source: the connection's own is put back when this one cannot be had. */
-        if (c->io)
-                (void) sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
-        r = sd_event_add_io(e->broker->event, &e->client_io, c->fd, EPOLLRDHUP, on_client_io, e);
-        if (r < 0) {
-                if (c->io)
-                        (void) sd_event_source_set_enabled(c->io, SD_EVENT_ON);
-                return r;
-        }
-        (void) setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        return 0;
-}
-
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target) {
         _cleanup_(exchange_freep) Exchange *e = calloc(1, sizeof(Exchange));
         const char *refusal = NULL;
@@ -506,19 +470,19 @@ int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const
         r = prepare(e, head, head_size, target);
         if (r < 0)
                 return r;
+        e->armed = USEC_INFINITY;
         r = begin(e, head, &refusal);
-        if (r >= 0)
-                r = take_over(e, c);
         if (r < 0)
                 return r;
-        c->io = sd_event_source_disable_unref(c->io);
-        c->timer = sd_event_source_disable_unref(c->timer);
         relay_request_commit(e, head_size);
         if (refusal && e->provider)
                 exchange_fail(e, RECEIPT_REFUSED, 502, "provider not called", refusal);
         else if (refusal)
                 exchange_fail(e, RECEIPT_REFUSED, 501, "Not Implemented", refusal);
+        else if (e->phase == EXCHANGE_RELAYING)
+                relay_request_begin(e);
         (void) update_events(e);
+        update_timer(e);
         c->exchange = TAKE_PTR(e);
         return 0;
 }

@@ -13,11 +13,15 @@ typedef struct ExchangeTarget {
         Slice path;               /* origin form, query included: what goes upstream (after base_path for a provider); may be "" */
 } ExchangeTarget;
 
-/* Takes over c's socket: c->io and c->timer are freed, c->exchange is set. head points into c->in[0…head_size); the exchange consumes those and the
+/* Takes over c's socket: c->exchange is set, and until connection_exchange_done() it is told what c->io and c->timer tell. head points into c->in[0…head_size); the exchange consumes those and the
  * body's bytes from c->in before it reads more. By then the connection has authenticated and judged host and port; for a provider the
  * stand-in has been checked by route_authorize(). Nothing is called back from here: the first callback comes from the loop. Negative
  * errno: nothing was taken over and nothing answered; -ENOBUFS: the session holds too much already. */
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
+
+/* The events of c's socket (level-triggered) and its timer, while c->exchange is set: by then e may be gone. */
+void exchange_on_client(Exchange *e, uint32_t events);
+void exchange_on_timer(Exchange *e);
 
 /* The broker was closed, or the client went: ends it without an answer and without connection_exchange_done() (a receipt is still
  * written, and c->exchange is NULL); → NULL. The caller closes the connection. */

@@ -2,7 +2,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
-#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "basic/text.h"
-#include "basic/utf8.h"
 #include "broker/http1.h"
 #include "broker/keys.h"
 #include "broker/limits.h"

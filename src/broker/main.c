@@ -158,6 +158,7 @@ int main(int argc, char *argv[]) {
         int control, session;
 
         log_setup("errand-broker", LOG_LEVEL_INFO);
+        log_use_fields();
         harden();
         int r = parse_options(argc, argv, &o);
         if (r != 0)

@@ -5,7 +5,9 @@
 #include "basic/fd.h"
 #include "broker/pipes.h"
 
-static void pipe_close(Pipe *pipe) {
+static void pipe_close(PipePool *p, Pipe *pipe) {
+        if (pipe->large)
+                p->n_large--;
         safe_close(pipe->read);
         safe_close(pipe->write);
         *pipe = PIPE_NONE;
@@ -20,8 +22,12 @@ int pipe_pool_take(PipePool *p, Pipe *ret) {
         }
         if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
                 return -errno;
-        (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE_WANTED_SIZE);
         *ret = (Pipe){.read = fds[0], .write = fds[1]};
+        ret->large = p->n_large < PIPES_LARGE && fcntl(fds[1], F_SETPIPE_SZ, PIPE_LARGE_SIZE) >= 0;
+        if (ret->large)
+                p->n_large++;
+        else
+                (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE_SIZE);
         return 0;
 }
 
@@ -32,10 +38,10 @@ void pipe_pool_give(PipePool *p, Pipe *pipe, bool empty) {
                 p->idle[p->n++] = *pipe;
                 *pipe = PIPE_NONE;
         } else
-                pipe_close(pipe);
+                pipe_close(p, pipe);
 }
 
 void pipe_pool_done(PipePool *p) {
         while (p->n > 0)
-                pipe_close(&p->idle[--p->n]);
+                pipe_close(p, &p->idle[--p->n]);
 }

@@ -15,6 +15,8 @@
 
 #define SYNC_USEC (USEC_PER_SEC / 2) /* the promise is one second; the rest is the disk's */
 #define RETRY_USEC USEC_PER_SEC
+#define GATHER_USEC (USEC_PER_SEC / 20) /* what comes within is written at once: a thread that is woken for each call costs as much as the rest of it */
+#define GATHER_MAX (SPOOL_QUEUE_MAX / 4) /* and no longer, once so many wait */
 #define GRANT_WAIT_USEC (2 * USEC_PER_SEC) /* the loop stands still for this long at most */
 
 typedef enum GrantState {
@@ -54,6 +56,7 @@ struct Receipts {
         pthread_cond_t wake;  /* for the writer */
         pthread_cond_t answer; /* for receipts_grant_used() */
         SpoolBatch pending;
+        usec_t pending_since;
         size_t n_kept; /* records in pending and with the writer */
         uint64_t lost;
         bool stopping;
@@ -94,8 +97,11 @@ static void writer_wait(Receipts *r, const Writer *w) {
 
                 if (r->stopping || r->grant_state == GRANT_WANTED)
                         return;
-                if (r->pending.n > 0 && w->retry_at == 0)
-                        return;
+                if (r->pending.n > 0 && w->retry_at == 0) {
+                        if (r->pending.n >= GATHER_MAX)
+                                return;
+                        next = r->pending_since + GATHER_USEC;
+                }
                 if (w->retry_at > 0)
                         next = MIN(next, w->retry_at);
                 if (w->dirty > 0)
@@ -334,6 +340,7 @@ bool receipts_add(Receipts *r, const Receipt *receipt) {
                                &payload, &size);
 
         pthread_mutex_lock(&r->lock);
+        bool wake = false;
         if (e >= 0)
                 e = !r->running || size > SPOOL_PAYLOAD_MAX || r->n_kept >= SPOOL_QUEUE_MAX ?
                             -ENOBUFS :
@@ -343,9 +350,12 @@ bool receipts_add(Receipts *r, const Receipt *receipt) {
         else {
                 r->n_kept++;
                 if (r->pending.n == 1)
-                        (void) pthread_cond_signal(&r->wake);
+                        r->pending_since = now;
+                wake = r->pending.n == 1 || r->pending.n == GATHER_MAX;
         }
         pthread_mutex_unlock(&r->lock);
+        if (wake) /* not before: it would only wait for the lock */
+                (void) pthread_cond_signal(&r->wake);
         return e >= 0;
 }
 

@@ -332,6 +332,21 @@ static void send_continue(Exchange *e) {
                 put(&e->answer.out, text, strlen(text));
 }
 
+/* As write_out(). */
+static int write_head(Exchange *e) {
+        RequestRelay *q = &e->request;
+        size_t before = relay_buffer_size(&q->head);
+        int r = write_out(e, &q->head);
+        size_t left = relay_buffer_size(&q->head);
+
+        q->bytes += MIN(before, q->head_body) - MIN(left, q->head_body);
+        return r;
+}
+
+void relay_request_begin(Exchange *e) {
+        (void) write_head(e);
+}
+
 int relay_request_move(Exchange *e) {
         RequestRelay *q = &e->request;
         int progress = 0;
@@ -339,10 +354,8 @@ int relay_request_move(Exchange *e) {
         for (unsigned turns = 0; !q->broken;) {
                 if (relay_buffer_size(&q->head) > 0) {
                         size_t before = relay_buffer_size(&q->head);
-                        int r = write_out(e, &q->head);
-                        size_t left = relay_buffer_size(&q->head);
-                        q->bytes += MIN(before, q->head_body) - MIN(left, q->head_body);
-                        progress |= left < before;
+                        int r = write_head(e);
+                        progress |= relay_buffer_size(&q->head) < before;
                         if (r == 0)
                                 return progress;
                         continue;

@@ -87,12 +87,11 @@ struct Exchange {
         Dial *dial;
         Stream *stream;
         bool reused;              /* the stream is a kept one, and may turn out to be dead */
-        sd_event_source *client_io, *stream_io, *timer;
         uint32_t handshake_events;
         bool client_done;         /* its FIN was seen */
         bool client_left;         /* and it came in the middle of an answer: no half-close */
         usec_t begun_at;
-        usec_t armed;             /* when the timer fires; USEC_INFINITY = not */
+        usec_t armed;             /* when the timer, the connection's, fires; USEC_INFINITY = not for this */
         usec_t active;            /* when bytes last moved */
         usec_t limit;             /* of a handshake, or of lingering; 0 = none */
         size_t lingered;          /* bytes thrown away */
@@ -118,6 +117,8 @@ void exchange_fail(Exchange *e, ReceiptOutcome outcome, unsigned status, const c
 int relay_request_prepare(Exchange *e, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
 /* Consumes the head (and what prepare took of the body) from c->in. */
 void relay_request_commit(Exchange *e, size_t head_size);
+/* Writes what a kept connection takes at once. Whatever comes of it is seen by the next move. */
+void relay_request_begin(Exchange *e);
 int relay_request_move(Exchange *e);
 /* Throws away what has already come of the body. True when that was all of it. */
 bool relay_request_discard(Exchange *e);

@@ -6,6 +6,7 @@
 #include "broker/provider.h"
 #include "broker/route.h"
 #include "broker/stand-in.h"
+#include "shared/event-id.h"
 
 /* One call on a route. */
 typedef struct Call {
@@ -40,8 +41,8 @@ static int turn_away(const Call *call, unsigned status, const char *reason, cons
         /* Denials can come by the thousand; their receipt's rule bounds the log as well. */
         bool kept = leave_receipt(call, status, outcome);
         if ((!logged || *logged) && (outcome == RECEIPT_DENIED ? kept : may_log(c)))
-                log_warning("session %s: provider %s: %s with %u: %s", c->broker->setup->session, call->provider->id, receipt_outcome_to_string(outcome),
-                            status, logged ?: body);
+                log_with(LOG_LEVEL_WARNING, &(LogContext){.message_id = streq(reason, "budget spent") ? EVENT_BUDGET_SPENT : NULL}, "session %s: provider %s: %s with %u: %s",
+                         c->broker->setup->session, call->provider->id, receipt_outcome_to_string(outcome), status, logged ?: body);
         int r = connection_answer(call->c, status, reason, body, extra, call->head->keep_alive);
         return r < 0 ? r : (int) status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
 #include <systemd/sd-daemon.h>
 
+#include "basic/text.h"
 #include "broker/service.h"
 
 bool service_is_managed(void) {
@@ -10,15 +10,8 @@ bool service_is_managed(void) {
 }
 
 void service_status(const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = service_is_managed() ? string_format_own(format) : NULL;
 
-        if (!service_is_managed())
-                return;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (text)
                 (void) sd_notifyf(0, "STATUS=%s", text);
 }

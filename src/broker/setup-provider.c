@@ -69,7 +69,9 @@ static int malformed(const char **ret_problem, const char *problem) {
         return -EBADMSG;
 }
 
-int provider_set_base_url(Provider *p, const Setup *s, const char *url, const char **ret_problem) {
+/* https://HOST[:PORT][/path] without user, query or fragment; else -EBADMSG with a static phrase that quotes nothing of the URL, as it may hold
+ * a password. The same with http:// is taken, but p->refusal is set unless HOST is a loopback literal of allowInternal. */
+static int set_base_url(Provider *p, const Setup *s, const char *url, const char **ret_problem) {
         const char *rest = scheme_rest(url, "https://"), *refusal = NULL;
 
         p->tls = rest != NULL;
@@ -218,7 +220,7 @@ int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *
                 r = setup_parse_budgets(o, where, &p->budget, ret_problem);
         if (r < 0)
                 return r;
-        r = provider_set_base_url(p, s, url, &problem);
+        r = set_base_url(p, s, url, &problem);
         if (r == -EBADMSG)
                 return problem_set(ret_problem, "\"providers.%s.baseUrl\": %s", id, problem);
         return r < 0 ? r : take_ca(m, p, ret_problem);

@@ -10,10 +10,6 @@
  * -EBADMSG with *ret_problem to free; p is then half-built, for setup_free(). */
 int setup_parse_provider(const Setup *s, Message *m, JsonObject *o, const char *id, Keys *keys, Provider *p, char **ret_problem);
 
-/* https://HOST[:PORT][/path] without user, query or fragment; else -EBADMSG with a static phrase that quotes nothing of the URL, as it may hold
- * a password. The same with http:// is taken, but p->refusal is set unless HOST is a loopback literal of allowInternal. */
-int provider_set_base_url(Provider *p, const Setup *s, const char *url, const char **ret_problem);
-
 void provider_done(Provider *p);
 
 /* setup-rules.c: members "capabilities" and "strictCapabilities", and "budgets", all of which may be left out; `where` is "" or as

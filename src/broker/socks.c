@@ -2,7 +2,6 @@
 #include "basic/text.h"
 #include "broker/broker.h"
 #include "broker/egress.h"
-#include "broker/request.h"
 #include "broker/socks.h"
 
 /* The user of the proxy variables. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/base64.h"
 #include "basic/text.h"
-#include "broker/keys.h"
 #include "broker/stand-in.h"
 
 #define AUTHORIZATION "Authorization"

@@ -9,6 +9,9 @@
 struct Stream {
         int fd;
         TlsSession *tls; /* NULL = plain */
+        sd_event_source *io; /* NULL before the first stream_watch() */
+        StreamHandler handler;
+        void *userdata;
 };
 
 int stream_new(int fd, TlsPeer *peer, Stream **ret) {
@@ -34,13 +37,27 @@ int stream_new(int fd, TlsPeer *peer, Stream **ret) {
 Stream *stream_free(Stream *s) {
         if (!s)
                 return NULL;
+        sd_event_source_disable_unref(s->io);
         s->tls = tls_session_free(s->tls);
         s->fd = safe_close(s->fd);
         return mfree(s);
 }
 
-int stream_fd(const Stream *s) {
-        return s->fd;
+static int on_io(_unused_ sd_event_source *source, _unused_ int fd, uint32_t events, void *userdata) {
+        Stream *s = userdata;
+
+        s->handler(events, s->userdata);
+        return 0;
+}
+
+int stream_watch(Stream *s, sd_event *event, uint32_t events, StreamHandler handler, void *userdata) {
+        s->handler = handler;
+        s->userdata = userdata;
+        if (!s->io)
+                return events ? sd_event_add_io(event, &s->io, s->fd, events, on_io, s) : 0;
+        /* Off, because an error is told even when nothing was asked for, again and again. */
+        int r = sd_event_source_set_enabled(s->io, events ? SD_EVENT_ON : SD_EVENT_OFF);
+        return r < 0 || !events ? r : sd_event_source_set_io_events(s->io, events);
 }
 
 bool stream_is_tls(const Stream *s) {

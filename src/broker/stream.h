@@ -3,6 +3,8 @@
 
 /* A byte stream to an upstream, plain or TLS, over one non-blocking socket. */
 
+#include <systemd/sd-event.h>
+
 #include "broker/tls.h"
 
 typedef struct Stream Stream;
@@ -13,7 +15,11 @@ int stream_new(int fd, TlsPeer *peer, Stream **ret);
 Stream *stream_free(Stream *s);
 DEFINE_CLEANUP(Stream *, stream_free);
 
-int stream_fd(const Stream *s);
+/* Calls the handler from the loop when one of the events comes, level-triggered; 0 = none, not even errors. It takes the place of an earlier
+ * one, and costs nothing when the events stay the same. The handler may free the stream. */
+typedef void (*StreamHandler)(uint32_t events, void *userdata);
+int stream_watch(Stream *s, sd_event *event, uint32_t events, StreamHandler handler, void *userdata);
+
 bool stream_is_tls(const Stream *s);
 
 /* As tls_handshake(); 0 at once for a plain stream. */

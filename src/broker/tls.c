@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include "basic/secret.h"
 #include "broker/tls.h"
 #include "broker/trust.h"
 
 #define CHAIN_MAX 16U /* certificates of a server; real chains have two to five */
+#define AHEAD_SIZE (17U * 1024U) /* a whole record */
 #define PRIORITY "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
 /* At least 112 bits (RSA 2048), in chains too. */
 #define VERIFY_FLAGS GNUTLS_PROFILE_TO_VFLAGS(GNUTLS_PROFILE_MEDIUM)
@@ -29,6 +32,10 @@ struct TlsPeer {
 struct TlsSession {
         TlsPeer *peer;
         gnutls_session_t session;
+        int fd;
+        char *ahead; /* bytes of the peer that GnuTLS has not asked for yet; NULL while there are none */
+        size_t ahead_start, ahead_end;
+        bool drained; /* the last call gave less than it could: there is no need to ask again before the next event */
         unsigned verify_status; /* why the certificate was refused */
         size_t unsent;          /* bytes that GnuTLS has taken but not yet written */
         bool failed;
@@ -119,6 +126,41 @@ TlsPeer *tls_peer_free(TlsPeer *p) {
         return mfree(p);
 }
 
+/* GnuTLS asks for a record's five bytes, and then for the rest: both come with one call here, and small records several at a time. */
+static ssize_t pull(gnutls_transport_ptr_t userdata, void *data, size_t size) {
+        TlsSession *s = userdata;
+
+        if (s->ahead_start == s->ahead_end) {
+                if (s->drained) {
+                        s->drained = false;
+                        s->ahead = mfree(s->ahead);
+                        errno = EAGAIN;
+                        return -1;
+                }
+                if (!s->ahead)
+                        s->ahead = malloc(AHEAD_SIZE);
+                ssize_t n = s->ahead ? recv(s->fd, s->ahead, AHEAD_SIZE, MSG_DONTWAIT) : recv(s->fd, data, size, MSG_DONTWAIT);
+                if (n <= 0) /* an idle connection holds no memory */
+                        s->ahead = mfree(s->ahead);
+                if (!s->ahead)
+                        return n;
+                s->ahead_start = 0;
+                s->ahead_end = (size_t) n;
+                s->drained = s->ahead_end < AHEAD_SIZE;
+        }
+        size = MIN(size, s->ahead_end - s->ahead_start);
+        memcpy(data, s->ahead + s->ahead_start, size);
+        s->ahead_start += size;
+        return (ssize_t) size;
+}
+
+static int pull_timeout(gnutls_transport_ptr_t userdata, unsigned msec) {
+        TlsSession *s = userdata;
+        struct pollfd p = {.fd = s->fd, .events = POLLIN};
+
+        return s->ahead_start < s->ahead_end ? 1 : poll(&p, 1, (int) MIN(msec, 60000U));
+}
+
 int tls_session_new(TlsPeer *peer, int fd, TlsSession **ret) {
         _cleanup_(tls_session_freep) TlsSession *s = calloc(1, sizeof(TlsSession));
         static const unsigned char http[] = "http/1.1";
@@ -134,7 +176,10 @@ int tls_session_new(TlsPeer *peer, int fd, TlsSession **ret) {
         if (e < 0)
                 return from_gnutls(e);
         gnutls_session_set_ptr(s->session, s);
-        gnutls_transport_set_int(s->session, fd);
+        s->fd = fd;
+        gnutls_transport_set_ptr2(s->session, s, (gnutls_transport_ptr_t) (intptr_t) fd);
+        gnutls_transport_set_pull_function(s->session, pull);
+        gnutls_transport_set_pull_timeout_function(s->session, pull_timeout);
         gnutls_handshake_set_timeout(s->session, 0); /* the exchange has its own */
         e = gnutls_priority_set(s->session, shared.priority);
         if (e >= 0)
@@ -153,8 +198,11 @@ int tls_session_new(TlsPeer *peer, int fd, TlsSession **ret) {
 }
 
 TlsSession *tls_session_free(TlsSession *s) {
-        if (s && s->session)
+        if (!s)
+                return NULL;
+        if (s->session)
                 gnutls_deinit(s->session);
+        free(s->ahead);
         return mfree(s);
 }
 
@@ -279,7 +327,7 @@ ssize_t tls_write(TlsSession *s, const void *data, size_t size) {
 }
 
 bool tls_pending(const TlsSession *s) {
-        return gnutls_record_check_pending(s->session) > 0;
+        return s->ahead_start < s->ahead_end || gnutls_record_check_pending(s->session) > 0;
 }
 
 void tls_bye(TlsSession *s) {
@@ -290,6 +338,7 @@ void tls_bye(TlsSession *s) {
 void tls_remember(TlsSession *s) {
         gnutls_datum_t data = {};
 
+        s->drained = false; /* whether it is still there is asked of the kernel */
         /* Without a ticket that has come already, TLS 1.3 would wait for one here. */
         if (s->failed || (gnutls_protocol_get_version(s->session) >= GNUTLS_TLS1_3 &&
                           !(gnutls_session_get_flags(s->session) & GNUTLS_SFLAGS_SESSION_TICKET)))

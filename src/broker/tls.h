@@ -30,7 +30,7 @@ int tls_handshake(TlsSession *s, uint32_t *ret_events, char *problem);
 ssize_t tls_read(TlsSession *s, void *data, size_t size);
 /* Bytes taken, -EAGAIN (call again with the same bytes first), or a negative errno. */
 ssize_t tls_write(TlsSession *s, const void *data, size_t size);
-bool tls_pending(const TlsSession *s); /* decrypted bytes wait: no event will tell */
+bool tls_pending(const TlsSession *s); /* bytes have come already: no event will tell */
 
 /* Says that nothing more is sent, without waiting. */
 void tls_bye(TlsSession *s);

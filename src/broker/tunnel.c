@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,8 +10,9 @@
 #include "broker/pipes.h"
 #include "broker/tunnel.h"
 
-/* Splices of one direction before others get their turn. */
+/* Splices of one direction, and bytes, before others get their turn. */
 #define TURNS_MAX 16U
+#define TURN_BYTES (4U << 20)
 
 /* Edge-triggered: the loop is told once of each change, and dispatches one source a turn. Level-triggered, thousands of tunnels
  * that have something to do at once would all be reported again at every turn. */
@@ -195,7 +195,7 @@ static ssize_t fill(Broker *b, Flow *f) {
         if (f->pipe.read < 0 && pipe_pool_take(&b->pipes, &f->pipe) < 0)
                 return bounce(b, f);
         do
-                n = splice(f->from, NULL, f->pipe.write, NULL, PIPE_WANTED_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+                n = splice(f->from, NULL, f->pipe.write, NULL, PIPE_LARGE_SIZE, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
         while (n < 0 && errno == EINTR);
         if (n > 0) {
                 f->in_pipe = (size_t) n;
@@ -214,8 +214,10 @@ static int pass_end(Flow *f) {
 
 /* Moves what can be moved now. Negative errno: one side failed. */
 static int move(Broker *b, Flow *f) {
+        const uint64_t from = f->total;
+
         f->more = false;
-        for (unsigned turn = 0; turn < TURNS_MAX && !f->shut; turn++) {
+        for (unsigned turn = 0; turn < TURNS_MAX && f->total - from < TURN_BYTES && !f->shut; turn++) {
                 int r = flush(b, f);
                 f->wants_room = r == 0;
                 if (r <= 0)

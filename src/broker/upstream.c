@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <sys/epoll.h>
-
 #include "basic/log.h"
 #include "broker/upstream.h"
 
 typedef struct Kept {
         Upstream *upstream;
         Stream *stream;
-        sd_event_source *io, *timer;
+        sd_event_source *timer;
         usec_t until;
 } Kept;
 
@@ -27,21 +25,19 @@ static void kept_remove(Kept *k) {
                         u->n_kept--;
                         break;
                 }
-        sd_event_source_disable_unref(k->io);
         sd_event_source_disable_unref(k->timer);
         stream_close(k->stream);
         free(k);
 }
 
-static int on_kept_io(_unused_ sd_event_source *source, _unused_ int fd, uint32_t events, void *userdata) {
+static void on_kept_io(uint32_t events, void *userdata) {
         Kept *k = userdata;
         char byte;
 
         /* A TLS ticket is no answer; anything else, end of file included, makes it useless. */
         if (!(events & (EPOLLHUP | EPOLLERR)) && stream_is_tls(k->stream) && stream_read(k->stream, &byte, 1) == -EAGAIN)
-                return 0;
+                return;
         kept_remove(k);
-        return 0;
 }
 
 static int on_kept_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
@@ -103,13 +99,12 @@ void upstream_keep(Upstream *u, Stream *s, usec_t idle) {
         if (!k)
                 return;
         *k = (Kept) {.upstream = u, .until = now_monotonic() + idle};
-        if (sd_event_add_io(u->event, &k->io, stream_fd(stream), EPOLLIN | EPOLLRDHUP, on_kept_io, k) >= 0 &&
+        if (stream_watch(stream, u->event, UPSTREAM_EVENTS, on_kept_io, k) >= 0 &&
             sd_event_add_time(u->event, &k->timer, CLOCK_MONOTONIC, k->until, USEC_PER_SEC, on_kept_timer, k) >= 0) {
                 k->stream = TAKE_PTR(stream);
                 u->kept[u->n_kept++] = k;
                 return;
         }
-        sd_event_source_disable_unref(k->io);
         free(k);
 }
 

@@ -15,13 +15,14 @@
 #include "errand/keys.h"
 #include "errand/message-bus.h"
 #include "errand/modes.h"
+#include "errand/notices.h"
 #include "errand/relay.h"
 #include "errand/terminal.h"
+#include "errand/waiting.h"
 #include "shared/bus-object.h"
 
 #define DRIVER "org.freedesktop.DBus"
 #define DRAIN_USEC (2 * USEC_PER_SEC) /* for output that is on its way when the command has ended */
-#define NOTICES_MAX 20U               /* kept while a terminal is raw: the newest would be lost in thousands anyway */
 
 typedef struct Attachment {
         Connection *connection;
@@ -29,7 +30,7 @@ typedef struct Attachment {
         char path[BUS_PATH_MAX];
         AttachFlags flags;
         sd_event *event;
-        sd_event_source *drain;
+        sd_event_source *drain, *slow;
         AttachPipes *pipes;
         int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
         Relay *in, *out, *error;
@@ -39,11 +40,11 @@ typedef struct Attachment {
         char undo[MODES_UNDO_MAX];
         unsigned open;   /* outputs that have not come to their end */
         bool starting, running, exited, cancelled, leaving, shown;
+        bool told; /* what its start waits for */
         bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
         int pending; /* a signal that came before the command ran; 0: none */
         int code;
-        char **notices;
-        size_t n_left_out;
+        Notices notices;
 } Attachment;
 
 static void leave(Attachment *a, int code) {
@@ -53,14 +54,6 @@ static void leave(Attachment *a, int code) {
         a->code = code;
 }
 
-static void show_notices(Attachment *a) {
-        for (char **s = a->notices; s && *s; s++)
-                log_info("%s", *s);
-        if (a->n_left_out > 0)
-                log_info("%zu more of these were left out; errand session show %s counts the refused connections", a->n_left_out, a->id);
-        a->notices = strv_free(a->notices);
-}
-
 static int notice(Attachment *a, const char *text) {
         if (a->flags & ATTACH_QUIET)
                 return 0;
@@ -68,10 +61,7 @@ static int notice(Attachment *a, const char *text) {
                 log_info("%s", text);
                 return 0;
         }
-        if (strv_length(a->notices) < NOTICES_MAX)
-                return strv_extend(&a->notices, text);
-        a->n_left_out++;
-        return 0;
+        return notices_add(&a->notices, text);
 }
 
 /* ---- output ---- */
@@ -308,7 +298,7 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
                 (void) notice(a, "the session was lost: nobody can say how its command ended");
         else if (streq(reason, "killed"))
                 (void) notice(a, "the session's sandbox was killed, and its command with it");
-        a->code = exit_code_of(reason, status);
+        a->code = a->cancelled ? a->code : exit_code_of(reason, status);
         if (!a->starting) /* else the answer to Start is on its way, and says why */
                 drain(a, a->code);
         return 0;
@@ -326,26 +316,16 @@ static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         return 0;
 }
 
-/* A name that could be pasted into a shell as it is; what else a session asked for is named, and no more. */
-static bool is_exact_host(const char *s) {
-        return *s && *s != '-' && s[strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789.-_:")] == 0;
-}
-
 static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Attachment *a = userdata;
         const char *host;
         uint16_t port;
         uint32_t count;
-        char text[768];
+        char text[REFUSED_TEXT_MAX];
 
         if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
                 return 0;
-        if (is_exact_host(host))
-                (void) snprintf(text, sizeof(text), "refused: %.255s, port %u; \"errand grant %s %.255s\" lets the next connection through", host, port,
-                                a->id, host);
-        else
-                (void) snprintf(text, sizeof(text), "refused: \"%.255s\", port %u", host, port);
-        (void) notice(a, text);
+        (void) notice(a, refused_text(a->id, host, port, text));
         return 0;
 }
 
@@ -478,7 +458,7 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 (void) call(a, "Stop", refused_to_stop, NULL);
         else if (a->running)
                 (void) call(a, "Kill", NULL, "i", signal);
-        else if (a->pending == 0 && !(a->flags & ATTACH_SERVICE))
+        else if (a->pending == 0 && !a->told && !(a->flags & ATTACH_SERVICE))
                 a->pending = signal; /* the command may be running already, and its trap waiting */
         else if (!a->cancelled) {
                 log_info("stopping session %s, which has not started yet", a->id);
@@ -487,6 +467,26 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 (void) call(a, "Stop", stopped, NULL);
         } else
                 leave(a, 128 + signal);
+        return 0;
+}
+
+static int on_slow_described(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        _cleanup_free_ char *text = sd_bus_message_is_method_error(m, NULL) ? NULL : waiting_text(m), *line = NULL;
+        Attachment *a = userdata;
+
+        if (!a->starting || a->leaving || !text || !*text)
+                return 0;
+        if (asprintf(&line, "session %s: waiting for %s; Ctrl-C stops it", a->id, text) >= 0)
+                (void) notice(a, line);
+        a->told = true;
+        return 0;
+}
+
+static int on_slow(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
+        Attachment *a = userdata;
+
+        if (a->starting)
+                (void) call(a, "Describe", on_slow_described, NULL);
         return 0;
 }
 
@@ -511,7 +511,7 @@ static void attachment_done(Attachment *a) {
         terminal_restore();
         if (a->shown && a->code == EXIT_DETACHED && isatty(STDOUT_FILENO))
                 (void) !write(STDOUT_FILENO, "\n", 1); /* the cursor is wherever the program left it */
-        show_notices(a);
+        notices_show(&a->notices, a->id);
         relay_free(a->in);
         relay_free(a->out);
         relay_free(a->error);
@@ -524,6 +524,7 @@ static void attachment_done(Attachment *a) {
                 a->pipes->error = safe_close(a->pipes->error);
         }
         sd_event_source_disable_unref(a->drain);
+        sd_event_source_disable_unref(a->slow);
         (void) sd_bus_detach_event(a->connection->bus);
         sd_event_unref(a->event);
 }
@@ -531,9 +532,10 @@ static void attachment_done(Attachment *a) {
 static int prepare(Attachment *a) {
         int r;
 
+        a->connection->listens = true;
         r = sd_event_new(&a->event);
         if (r >= 0)
-                r = watch_signals(a);
+                r = sd_event_add_time_relative(a->event, &a->slow, CLOCK_MONOTONIC, WAITING_USEC, 0, on_slow, a);
         if (r >= 0)
                 r = sd_bus_attach_event(a->connection->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
@@ -543,7 +545,10 @@ static int prepare(Attachment *a) {
                 return EXIT_NOT_SET_UP;
         }
         r = a->flags & ATTACH_SERVICE ? follow_new(a->connection, a->id, a->event, &a->follow) : EXIT_OK;
-        return r == EXIT_OK ? subscribe(a) : r;
+        if (r == EXIT_OK)
+                r = subscribe(a);
+        /* From here on signals are events; before, while errandd may not answer, they end this program. */
+        return r == EXIT_OK && watch_signals(a) < 0 ? EXIT_NOT_SET_UP : r;
 }
 
 /* The signal may have gone when nobody listened yet, or was refused for want of room. */

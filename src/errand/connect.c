@@ -9,6 +9,7 @@
 #include "errand/message-bus.h"
 #include "errand/table.h"
 #include "errand/tty-agent.h"
+#include "errand/waiting.h"
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
 #include "shared/session-id.h"
@@ -293,8 +294,8 @@ static int refuse_bus(ConnectMode mode, int r, const char *problem) {
                 log_error_errno(r, "you may not use %s: %m; nothing was started or changed (--embedded uses an errandd of your own)", name);
                 return EXIT_NOT_PERMITTED;
         case -EREMOTEIO:
-                log_lines("errandd was to be started and did not come up", problem);
-                log_error("its log says why: journalctl %s-u errandd%s; %s an errandd of your own", mode == CONNECT_USER ? "--user " : "",
+                log_lines("errandd did not start", problem);
+                log_error("its log says more: journalctl %s-xu errandd%s; %s an errandd of your own", mode == CONNECT_USER ? "--user " : "",
                           mode == CONNECT_SYSTEM && geteuid() != 0 ? ", which an administrator may read" : "",
                           mode == CONNECT_USER ? "--embedded uses" : "--user and --embedded use");
                 return EXIT_NO_DAEMON;
@@ -374,6 +375,7 @@ int connection_open(const Request *q, ConnectFlags flags, Connection **ret) {
 
 static int call_valist(Connection *c, const char *path, const char *interface, const char *member, const char *doing, sd_bus_message **ret,
                        const char *types, va_list ap) {
+        BusObject o = {.kind = _BUS_OBJECT_KIND_INVALID};
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
@@ -382,7 +384,7 @@ static int call_valist(Connection *c, const char *path, const char *interface, c
         if (r >= 0 && types && *types)
                 r = sd_bus_message_appendv(m, types, ap);
         if (r >= 0)
-                r = sd_bus_call(c->bus, m, UINT64_MAX, &e, ret);
+                r = waiting_call(c, bus_object_parse(path, &o) >= 0 && o.kind == BUS_OBJECT_SESSION ? o.session : NULL, m, &e, ret);
         return r < 0 ? bus_failure(&e, r, "%s", doing) : EXIT_OK;
 }
 

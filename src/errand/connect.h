@@ -20,6 +20,7 @@ typedef struct Connection {
         char *place; /* for people: the path of the socket, or which bus it is */
         char *owner; /* errandd's unique name, which calls go to; NULL on its private socket */
         pid_t agent; /* who asks for passwords; 0: nobody */
+        bool listens; /* to signals, by handlers that are not to be called in the midst of something else */
 } Connection;
 
 Connection *connection_free(Connection *c);

@@ -9,6 +9,7 @@
 #include "basic/text.h"
 #include "errand/create.h"
 #include "errand/terminal.h"
+#include "errand/waiting.h"
 #include "shared/bus-object.h"
 #include "shared/session-id.h"
 
@@ -209,7 +210,7 @@ int create_session(Connection *c, const Request *q, bool interactive, AttachPipe
                 log_error_errno(r, "Failed to ask for a session: %m%s", r == -EINVAL ? " (a path or an argument is no UTF-8)" : "");
                 return EXIT_FAILED;
         }
-        r = sd_bus_call(c->bus, m, UINT64_MAX, &e, &reply);
+        r = waiting_call(c, NULL, m, &e, &reply);
         if (r < 0)
                 return bus_failure(&e, r, "Failed to make a session");
         r = sd_bus_message_read_basic(reply, 'o', &object);

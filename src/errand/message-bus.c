@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/clock.h"
 #include "basic/text.h"
+#include "errand/activation.h"
 #include "errand/message-bus.h"
 
 #define DRIVER "org.freedesktop.DBus"
 #define DRIVER_PATH "/org/freedesktop/DBus"
 #define ANSWER_USEC (5 * USEC_PER_SEC) /* of the bus daemon itself */
-#define START_USEC (60 * USEC_PER_SEC) /* errandd probes its backend before it takes its name */
 
 int bus_await_ready(sd_bus *bus, usec_t timeout) {
         usec_t deadline = now_monotonic() + timeout, now;
@@ -73,18 +73,7 @@ static int can_be_started(sd_bus *bus) {
         return r;
 }
 
-static int start(sd_bus *bus, char **ret_problem) {
-        _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
-        int r;
-
-        r = ask(bus, "StartServiceByName", START_USEC, &e, NULL, "su", BUS_NAME, 0U);
-        if (r >= 0)
-                return 0;
-        *ret_problem = strdup(e.message ?: strerror(-r));
-        return *ret_problem ? -EREMOTEIO : -ENOMEM;
-}
-
-static int find_owner(sd_bus *bus, bool may_start, char **ret_owner, char **ret_problem) {
+static int find_owner(sd_bus *bus, MessageBusKind kind, bool may_start, char **ret_owner, char **ret_problem) {
         int r = ask_owner(bus, ret_owner);
 
         if (r != -ENXIO || !may_start)
@@ -92,7 +81,7 @@ static int find_owner(sd_bus *bus, bool may_start, char **ret_owner, char **ret_
         r = can_be_started(bus);
         if (r <= 0)
                 return r < 0 ? r : -ENXIO;
-        r = start(bus, ret_problem);
+        r = activation_start(bus, kind, ret_problem);
         return r < 0 ? r : ask_owner(bus, ret_owner);
 }
 
@@ -108,7 +97,7 @@ int message_bus_open(MessageBusKind kind, bool may_start, sd_bus **ret, char **r
         if (r >= 0)
                 r = bus_await_ready(bus, ANSWER_USEC);
         if (r >= 0)
-                r = find_owner(bus, may_start, ret_owner, ret_problem);
+                r = find_owner(bus, kind, may_start, ret_owner, ret_problem);
         if (r >= 0 && sd_bus_can_send(bus, 'h') <= 0)
                 r = -EOPNOTSUPP;
         if (r < 0)

@@ -409,6 +409,7 @@ static int listen_to(Monitor *m) {
         sd_bus *bus = m->connection->bus;
         int r;
 
+        m->connection->listens = true;
         r = sd_bus_add_filter(bus, NULL, on_message, m);
         if (r >= 0 && m->connection->owner)
                 r = sd_bus_add_match(bus, NULL, "type='signal',sender='" DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME "'", on_owner, m);

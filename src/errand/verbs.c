@@ -189,6 +189,7 @@ int verbs_print_json(FILE *f) {
                         json_add_string(&w, "name", options[k].name);
                         json_add_string(&w, "brief", options[k].brief);
                         json_add_string(&w, "value", options[k].value);
+                        json_add_string(&w, "help", options[k].help);
                         json_close_object(&w);
                 }
                 json_close_array(&w);

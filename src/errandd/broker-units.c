@@ -99,7 +99,7 @@ static int on_begin(_unused_ sd_event_source *source, void *userdata) {
 static void begin_later(ByUnits *u) {
         int r = u->begin ? 0 : sd_event_add_defer(u->event, &u->begin, on_begin, u);
         if (r < 0)
-                log_error_errno(r, "session %s: nothing can be done about its broker: %m", u->session);
+                log_session_error_errno(r, u->session, "nothing can be done about its broker: %m");
 }
 
 static void on_started(const char *problem, void *userdata) {
@@ -119,7 +119,7 @@ static void on_stopped(const char *problem, void *userdata) {
 
         part->job = NULL;
         if (problem)
-                log_error("session %s: %s", u->session, problem);
+                log_session_error(u->session, "%s", problem);
         if (!any_job(u))
                 begin_later(u);
 }
@@ -144,7 +144,7 @@ static void by_units_end(BrokerProcess *p) {
         for (size_t i = 0; i < N_UNITS; i++) {
                 int r = ask(u, i, true);
                 if (r < 0)
-                        log_error_errno(r, "session %s: a unit of its broker cannot be stopped: %m", u->session);
+                        log_session_error_errno(r, u->session, "a unit of its broker cannot be stopped: %m");
         }
         if (!any_job(u))
                 begin_later(u);

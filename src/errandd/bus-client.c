@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
 #include "errandd/bus-link.h"
+#include "errandd/message-size.h"
 
 /* The clients of a message bus, all behind one connection. Who a client is the bus daemon is asked for, once: the uid of the process that connected,
  * as the kernel told it then. Nothing that libsystemd could add from /proc by a pid takes part in it. */

@@ -3,6 +3,8 @@
 
 #include "basic/text.h"
 #include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
+#include "errandd/gate.h"
 #include "shared/bus-vtable.h"
 
 static const struct {

@@ -1,33 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the bus's face share. A connection is an sd_bus: a client's own, or the one that all clients of a message bus are behind.
- * A link is one client: on a connection of its own, or of a unique name. */
+/* What the files that carry messages share; the handlers of objects have bus-handler.h. A connection is an sd_bus: a client's own, or the one
+ * that all clients of a message bus are behind. A link is one client: on a connection of its own, or of a unique name. */
 
 #include <systemd/sd-bus.h>
 
 #include "errandd/bus.h"
+#include "errandd/bus-handler.h"
 #include "errandd/bus-limits.h"
-#include "errandd/session.h"
-#include "shared/bus-error.h"
-#include "shared/bus-object.h"
-#include "shared/timespan.h"
 
 typedef struct BusConnection BusConnection;
-typedef struct BusLink BusLink;
 typedef struct Held Held;
 typedef struct Operation Operation;
 typedef struct OwnerEntry OwnerEntry;
 
 #define BUS_SLOTS_MAX 16U /* filter, objects, enumerators, matches of a connection */
-
-/* What an object's handlers and getters get as userdata. */
-typedef struct BusTarget {
-        BusLink *link;    /* NULL when a signal is built */
-        Session *session; /* of SESSION and GRANT */
-        const Grant *grant;
-        const StoredReceipt *receipt;
-} BusTarget;
 
 struct BusConnection {
         Bus *face;
@@ -86,13 +74,6 @@ struct Bus {
 
 /* bus.c */
 int bus_prepare(Manager *m, const BusOptions *options, Bus **ret);
-/* Who sent a message that came over a link. */
-Caller bus_link_caller(const BusLink *l);
-bool bus_link_may_see(BusLink *l, const Session *s);
-/* The session of that id if the caller may see it or was let through to it, else NULL. */
-Session *bus_link_find(BusLink *l, const char *id);
-/* The receipt of that number, whoever's session it is of. Borrowed until the next message. */
-bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
 int bus_link_new(BusConnection *c, const char *name, uid_t uid, BusLink **ret);
 void bus_link_close(BusLink *l);
 /* Its account's caps, on a message bus: true, it may keep one more; else the error is set. */
@@ -127,47 +108,6 @@ void bus_connection_tidy(BusConnection *c);
 int bus_client_find(BusConnection *c, sd_bus_message *m, BusLink **ret, sd_bus_error *error);
 void bus_client_forget(BusLink *l); /* drops what waits for its uid */
 
-/* message-size.c: the bytes that a message's contents have, at most `max`; -E2BIG beyond. Leaves it at its beginning. */
-int message_size(sd_bus_message *m, size_t max, size_t *ret);
-
-/* log-control.c */
-extern const sd_bus_vtable log_control_vtable[];
-
-/* The error for a session, grant or receipt that is not there or not the caller's: the same words for both. */
-int bus_not_found(sd_bus_error *error, const char *what);
-
-/* Turns the fault of a function that returned r into the error, and ends it. */
-int bus_fault(sd_bus_error *error, Fault *f, int r);
-
-/* gate.c: sees every message of a connection before libsystemd does. userdata is the connection. */
-int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error);
-void gate_forget(BusLink *l); /* drops what waits for an authorization */
-
-/* operation.c: a call that is answered later. */
-int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error);
-Operation *operation_free(Operation *o); /* without an answer */
-/* Its call and its client, both borrowed; NULL when the client has gone. */
-sd_bus_message *operation_call(Operation *o, BusLink **ret_link);
-void operation_done(Session *s, const Fault *fault, int fd, void *userdata); /* a Done; answers and frees */
-void operation_forget(BusLink *l);
-
 /* subscribe.c: the observer that turns what happens into signals. */
 int subscribe_begin(Bus *b);
 void subscribe_end(Bus *b);
-
-/* The vtables, and what finds the objects they belong to. userdata is the connection. */
-extern const sd_bus_vtable manager_vtable[], session_vtable[], grant_vtable[], receipt_vtable[];
-int session_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
-int session_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error);
-int grant_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
-int grant_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error);
-int receipt_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
-int receipt_append_entries(sd_bus_message *m, const StoredReceipt *r);
-
-/* CreateSession's options, in session-options.c. What it points to is the message's or its own. */
-typedef struct ParsedOptions {
-        SessionOptions options;
-        char **command, **allow, **env;
-} ParsedOptions;
-int session_options_read(sd_bus_message *m, ParsedOptions *ret, sd_bus_error *error);
-void session_options_done(ParsedOptions *o);

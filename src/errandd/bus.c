@@ -3,6 +3,34 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/bus-link.h"
+#include "errandd/gate.h"
+#include "errandd/operation.h"
+
+BusLink *bus_link_of(void *userdata) {
+        return ((BusConnection *) userdata)->current;
+}
+
+void *bus_link_set_target(BusLink *l, BusTarget t) {
+        t.link = l;
+        l->connection->target = t;
+        return &l->connection->target;
+}
+
+Manager *bus_link_manager(const BusLink *l) {
+        return l->connection->face->manager;
+}
+
+ConfigMode bus_link_mode(const BusLink *l) {
+        return l->connection->face->mode;
+}
+
+bool bus_link_is_ready(const BusLink *l) {
+        return l->connection->face->ready;
+}
+
+int bus_link_reload(BusLink *l, Fault *f) {
+        return bus_reload(l->connection->face, f);
+}
 
 Caller bus_link_caller(const BusLink *l) {
         Authorizer *a = l->connection->face->authorizer;
@@ -133,6 +161,18 @@ int bus_link_may_keep(const BusLink *l, AccountCap cap, sd_bus_error *error) {
                 n += cap == ACCOUNT_HELD ? i->n_held : cap == ACCOUNT_OPERATION ? i->n_operations : i != l && bus_link_keeps(i);
         }
         return n < caps[cap].max ? 0 : bus_error_setf(error, BUS_ERROR_LIMIT, "%zu %s", caps[cap].max, caps[cap].what);
+}
+
+int bus_link_subscribe(BusLink *l, sd_bus_error *error) {
+        int r = bus_link_may_keep(l, ACCOUNT_SUBSCRIPTION, error);
+
+        if (r >= 0)
+                l->subscribed = true;
+        return r;
+}
+
+void bus_link_unsubscribe(BusLink *l) {
+        l->subscribed = false;
 }
 
 bool bus_link_keeps(const BusLink *l) {

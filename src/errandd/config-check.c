@@ -93,7 +93,7 @@ int config_check(const char *name, int fd, ConfigMode mode, ConfigCheck *ret) {
         int r = config_read_fd(name, fd, mode, &c, &check.problems);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        r = c ? config_add_refusals(c, mode, &check.problems) : 0;
+        r = c ? config_add_refusals(c, &check.problems) : 0;
         if (r >= 0 && !check.problems) {
                 check.warnings = TAKE_PTR(c->warnings);
                 r = config_add_findings(c, mode, getenv("CREDENTIALS_DIRECTORY"), &check.findings);

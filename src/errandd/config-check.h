@@ -10,8 +10,8 @@
  * in system mode, what systemd would read is looked for. Asks the account database, and no other host. */
 int config_add_findings(const Config *c, ConfigMode mode, const char *credentials_directory, char ***list);
 
-/* What this version and this installation do not do, in the same form: reasons to refuse a good file. */
-int config_add_refusals(const Config *c, ConfigMode mode, char ***list);
+/* What this version does not do, in the same form: reasons to refuse a good file. */
+int config_add_refusals(const Config *c, char ***list);
 
 typedef struct ConfigCheck {
         char **problems; /* errandd refuses it; then there is nothing else */

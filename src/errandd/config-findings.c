@@ -174,15 +174,16 @@ static void check_places(Finder *f) {
                 found(f, "projectRoot: %s is no directory", c->project_root);
         else if (st.st_mode & 0002)
                 found(f, "projectRoot: every account can make directories in %s; remove that: chmod o-w %s", c->project_root, c->project_root);
+        if (!streq(c->state_dir, STATE_DIRECTORY) && access("/etc/systemd/system/errand-broker@.socket.d", F_OK) < 0)
+                found(f, "stateDir: the units keep the sockets of brokers in %s; move them with drop-ins, as errand.json(5) says, or mount another file system "
+                      "there", STATE_DIRECTORY);
 }
 
-int config_add_refusals(const Config *c, ConfigMode mode, char ***list) {
+int config_add_refusals(const Config *c, char ***list) {
         Finder f = {.list = list};
 
         if (c->sandbox.backend != BACKEND_BAILEY)
                 found(&f, "sandbox.backend: \"%s\" is not supported by this version; leave it out", backend_to_string((SandboxBackend) c->sandbox.backend));
-        if (mode == CONFIG_SYSTEM && !streq(c->state_dir, STATE_DIRECTORY))
-                found(&f, "stateDir: the units of this installation keep sessions in %s; mount another file system there to move them", STATE_DIRECTORY);
         return f.error;
 }
 

@@ -58,8 +58,7 @@ static const char *names_of_projects(_unused_ const Config *c, ConfigMode mode) 
 }
 
 static const char *state(_unused_ const Config *c, ConfigMode mode) {
-        return mode == CONFIG_SYSTEM ? NULL : mode == CONFIG_USER ? "$XDG_STATE_HOME moves the state in user mode"
-                                                                  : "--state-dir moves the state in embedded mode";
+        return mode == CONFIG_EMBEDDED ? "--state-dir moves the state in embedded mode" : NULL;
 }
 
 static const char *of_turns(_unused_ const Config *c, _unused_ ConfigMode mode) {

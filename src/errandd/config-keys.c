@@ -192,8 +192,8 @@ static const ConfigKey limits_keys[] = {
 };
 
 static const ConfigKey timeouts_keys[] = {
-        {"idleMs", CONFIG_MSEC, AT(timeouts.idle), .summary = "An agent without a turn is stopped after this time; 0 = never",
-         .fallback = "1800000", .max = 30 * DAY_MSEC},
+        {"idleMs", CONFIG_MSEC, AT(timeouts.idle), .summary = "A session in which nothing happens, and to which nobody is attached, is stopped after this time; 0 = never",
+         .fallback = "0", .max = 30 * DAY_MSEC},
         {"startupMs", CONFIG_MSEC, AT(timeouts.startup), .summary = "How long a session may take to start", .fallback = "60000", .min = 100,
          .max = HOUR_MSEC},
         {"questionMs", CONFIG_MSEC, AT(timeouts.question), .summary = "How long an agent's question waits for an answer",

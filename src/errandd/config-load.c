@@ -51,9 +51,19 @@ static int settle(const Paths *paths, bool enforce, Config *c, Fault *f) {
         ConfigMode mode = paths->mode->config;
         _cleanup_strv_free_ char **refusals = NULL;
 
-        int r = config_add_refusals(c, mode, &refusals);
+        int r = config_add_refusals(c, &refusals);
+        for (char **s = refusals; s && *s; s++) {
+                char *longer;
+                if (asprintf(&longer, "%s: %s", paths->config ?: "the configuration", *s) < 0)
+                        return fault_set(f, ERROR_CONFIGURATION, "out of memory");
+                free(*s);
+                *s = longer;
+        }
         if (r >= 0 && refusals)
                 return refuse(f, refusals);
+        if (paths->state_fd >= 0 && mode != CONFIG_EMBEDDED && !streq_ptr(c->state_dir, paths->state_named))
+                return fault_set(f, ERROR_CONFIGURATION, "%s: stateDir: what runs is in %s; restart errandd to move to another, without sessions", paths->config ?: "",
+                                 paths->state);
         if (mode == CONFIG_EMBEDDED)
                 c->sandbox.require_full_enforcement = enforce;
         if (r >= 0)

@@ -7,11 +7,10 @@
 #define SHOWN_MAX 80U /* bytes of text from the file in one sentence, before its escapes */
 
 _printf_(3, 0) static void add_sentence(ConfigReader *r, char ***list, const char *format, va_list ap) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
         char *sentence;
 
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
+        if (!text) {
                 r->error = -ENOMEM;
                 return;
         }

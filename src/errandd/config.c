@@ -9,8 +9,13 @@
 #include "errandd/host-text.h"
 #include "shared/json-check.h"
 
+Config *config_ref(Config *c) {
+        c->n_ref++;
+        return c;
+}
+
 Config *config_free(Config *c) {
-        if (!c)
+        if (!c || --c->n_ref > 0)
                 return NULL;
         free(c->project_root);
         free(c->state_dir);
@@ -199,9 +204,10 @@ static void check_together(ConfigReader *r, Config *c) {
 static Config *new_config(ConfigReader *r) {
         Config *c = calloc(1, sizeof(Config));
 
-        if (c)
+        if (c) {
+                c->n_ref = 1;
                 config_set_defaults(r, config_keys, n_config_keys, c);
-        else
+        } else
                 r->error = -ENOMEM;
         return c;
 }
@@ -295,6 +301,8 @@ int config_read_fd(const char *name, int fd, ConfigMode mode, Config **ret, char
                 config_problem(&r, "%s%s", q == -EFBIG || q == -EINVAL ? "" : "cannot be read: ", reason);
                 return finish(&r, NULL, ret_problems);
         }
+        if (st.st_mode & 0002)
+                config_problem(&r, "can be changed by every account, which would decide what sessions may do: chmod o-w it");
         q = parse(&r, text, size, st.st_mode & 0004, ret, ret_problems);
         secret_wipe(text, size);
         free(text);

@@ -95,6 +95,7 @@ typedef struct ConfigGithub {
 } ConfigGithub;
 
 typedef struct Config {
+        unsigned n_ref;
         char *project_root, *state_dir; /* collapsed absolute paths; see ConfigMode */
         char **operators;
         ConfigAgent agent;
@@ -112,7 +113,8 @@ typedef struct Config {
         char **given;    /* the keys that the file has, by their paths; not those within lists and providers */
 } Config;
 
-Config *config_free(Config *c);
+Config *config_ref(Config *c);
+Config *config_free(Config *c); /* the last of those who have it */
 DEFINE_CLEANUP(Config *, config_free);
 
 /* The defaults, as of an empty file. */

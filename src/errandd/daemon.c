@@ -7,6 +7,8 @@
 #include "basic/log.h"
 #include "errandd/config-load.h"
 #include "errandd/daemon.h"
+#include "errandd/report.h"
+#include "shared/event-id.h"
 
 static int exit_code(const Fault *f) {
         switch (f->code) {
@@ -21,6 +23,17 @@ static int exit_code(const Fault *f) {
         }
 }
 
+/* The journal alone has a line more, by which the event is found. */
+static void log_event(const Fault *f) {
+        const char *event = f->code == ERROR_CONFIGURATION ? EVENT_CONFIGURATION_REFUSED : f->code == ERROR_NOT_ENFORCEABLE ? EVENT_GUARANTEE_MISSING : NULL;
+
+        if (!event || !log_is_to_journal())
+                return;
+        log_with(LOG_LEVEL_ERROR, &(LogContext){.message_id = event}, "%s",
+                 f->code == ERROR_CONFIGURATION ? "the configuration is refused" : "a guarantee cannot be enforced on this host");
+        log_drain();
+}
+
 /* Each line as one of the log's, so that three mistakes are three messages. */
 int daemon_fail(Fault *f) {
         char *rest = f->text, *line;
@@ -30,6 +43,7 @@ int daemon_fail(Fault *f) {
                 log_error("%s", line);
         if (!f->text)
                 log_oom();
+        log_event(f);
         fault_done(f);
         return code;
 }
@@ -57,6 +71,8 @@ int daemon_open(Daemon *d, Fault *f) {
         if (r >= 0)
                 r = config_load(d->paths, &d->config, f);
         if (r >= 0)
+                r = paths_name_state(d->paths, d->config->state_dir, f);
+        if (r >= 0)
                 r = paths_open(d->paths, f);
         if (r >= 0)
                 r = sd_event_new(&d->event);
@@ -65,7 +81,7 @@ int daemon_open(Daemon *d, Fault *f) {
 
 void daemon_log_report(const Daemon *d) {
         for (char *const *line = manager_report(d->manager); line && *line; line++)
-                log_info("%s", *line);
+                log_with(LOG_LEVEL_INFO, &(LogContext){.message_id = report_tells_gaps(*line) ? EVENT_GUARANTEE_MISSING : NULL}, "%s", *line);
 }
 
 int daemon_manage(Daemon *d, Units *units, Fault *f) {

@@ -37,7 +37,7 @@ static void again(DiskWatch *w, usec_t usec) {
 
 static void fail_once(DiskWatch *w, const char *problem) {
         if (!w->failed)
-                log_warning("session %s: its disk use cannot be measured, and is tried again: %s", w->run->session->record->id, problem);
+                log_session_warning(w->run->session->record->id, "its disk use cannot be measured, and is tried again: %s", problem);
         w->failed = true;
         again(w, w->longest);
 }
@@ -59,7 +59,7 @@ static uint64_t growth(DiskWatch *w, const Measured *m) {
         if (first != PROJECT_NOT_MEASURED)
                 return m->project > first - 1 ? m->project - (first - 1) : 0;
         if (!w->partly)
-                session_notice(w->run->session, "disk", "the project has more files, or deeper directories, than are measured: only the session's own state counts");
+                session_notice(w->run->session, "disk", "the project has files that cannot all be measured, too many, too deep or closed: only the session's own state counts");
         w->partly = true;
         return 0;
 }
@@ -74,7 +74,7 @@ static bool judge(DiskWatch *w, uint64_t used, const Measured *m) {
         const char *has = size_about(used, has_buffer), *may = size_about(w->budget, may_buffer);
 
         if (beyond_measure(w, m)) {
-                run_stop_for(w->run, "disk", "the session has more files, or deeper directories, than are measured, and is stopped");
+                run_stop_for(w->run, "disk", "the session has files that cannot all be measured, too many, too deep or closed, and is stopped");
                 return true;
         }
         if (used > w->budget) {
@@ -153,7 +153,7 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 int disk_watch_new(Run *run, DiskWatch **ret) {
-        const ConfigSandbox *c = &run->session->manager->config->sandbox;
+        const ConfigSandbox *c = &run->config->sandbox;
         DiskWatch *w = calloc(1, sizeof(DiskWatch));
 
         if (!w)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
 #include "basic/fd.h"
 #include "basic/path.h"
 #include "basic/text.h"
@@ -30,18 +28,12 @@ static int put(char ***list, char *record) {
 }
 
 _printf_(3, 4) static int put_format(char ***list, const char *name, const char *format, ...) {
-        _cleanup_free_ char *value = NULL;
+        _cleanup_free_ char *value = string_format_own(format);
         char *record = NULL;
-        va_list ap;
 
-        va_start(ap, format);
-        int n = vasprintf(&value, format, ap);
-        va_end(ap);
-        if (n < 0) {
-                value = NULL;
+        if (!value)
                 return -ENOMEM;
-        }
-        n = asprintf(&record, "%s=%s", name, value);
+        int n = asprintf(&record, "%s=%s", name, value);
         secret_wipe(value, strlen(value));
         return n < 0 ? -ENOMEM : put(list, record);
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
 #include "basic/text.h"
 #include "errandd/manager.h"
 
@@ -17,14 +15,9 @@ void fault_done(Fault *f) {
 }
 
 int fault_set(Fault *f, ErrorCode code, const char *format, ...) {
-        va_list ap;
-
         if (f && f->code == ERROR_NONE) {
                 f->code = code;
-                va_start(ap, format);
-                if (vasprintf(&f->text, format, ap) < 0)
-                        f->text = NULL;
-                va_end(ap);
+                f->text = string_format_own(format);
                 /* A name that was put in makes no line of its own; only a configuration has a problem a line. */
                 if (f->text && code != ERROR_CONFIGURATION) {
                         char *clean = string_escape_control(f->text);

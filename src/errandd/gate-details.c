@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
+#include "errandd/bus-limits.h"
 #include "errandd/gate-details.h"
+#include "shared/timespan.h"
 
 static void put(char detail[static GATE_DETAIL_MAX + 1], const char *text) {
         static const char fine[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._-:/*@+,=";

@@ -4,7 +4,10 @@
 /* What the question to a user tells of a call beside its session. A caller writes these texts and an administrator reads them in a dialog, so they are
  * cut, and whatever could be markup, a variable of the message or a line break is a question mark. */
 
-#include "errandd/bus-link.h"
+#include <systemd/sd-bus.h>
+
+#include "errandd/action.h"
+#include "errandd/session.h"
 
 #define GATE_DETAIL_MAX 128U
 

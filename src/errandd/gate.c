@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
-#include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/gate.h"
 #include "errandd/gate-details.h"
+#include "errandd/message-size.h"
 
 /* Every message of every connection passes here before libsystemd looks for an object. In this order, and nothing has an effect before the
  * end of it: what is called (the table; what is not in it is denied), whom it concerns (a session that is the caller's to know of),

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 
 int grant_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                _unused_ sd_bus_error *error) {
-        BusLink *l = ((BusConnection *) userdata)->current;
+        BusLink *l = bus_link_of(userdata);
         const Grant *g;
         BusObject o;
         Session *s;
@@ -16,19 +16,18 @@ int grant_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *inte
         g = s ? grant_list_find(session_grants(s), (uint32_t) o.number) : NULL;
         if (!g)
                 return 0;
-        l->connection->target = (BusTarget){.link = l, .session = s, .grant = g};
-        *ret = &l->connection->target;
+        *ret = bus_link_set_target(l, (BusTarget){.session = s, .grant = g});
         return 1;
 }
 
 int grant_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
         _cleanup_strv_free_ char **paths = NULL;
-        BusLink *l = ((BusConnection *) userdata)->current;
+        BusLink *l = bus_link_of(userdata);
         size_t n = 0;
 
         if (!l)
                 return 0;
-        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));)
+        for (Session *s = NULL; (s = manager_next(bus_link_manager(l), s));)
                 if (bus_link_may_see(l, s))
                         n += session_grants(s)->n_grants;
         if (n > BUS_OBJECTS_MAX)
@@ -37,7 +36,7 @@ int grant_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *use
         if (!paths)
                 return -ENOMEM;
         n = 0;
-        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));) {
+        for (Session *s = NULL; (s = manager_next(bus_link_manager(l), s));) {
                 const GrantList *grants = session_grants(s);
 
                 for (size_t i = 0; i < grants->n_grants && bus_link_may_see(l, s); i++) {

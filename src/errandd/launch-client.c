@@ -321,6 +321,10 @@ int launch_client_kill(LaunchClient *l, const char *session, int signal) {
         return channel_send(l->channel, &w, NULL, 0, NULL, NULL);
 }
 
+int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata) {
+        return ask(l, "usage", session, NULL, -EBADF, reply, userdata);
+}
+
 int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 

@@ -63,6 +63,8 @@ int launch_client_stop(LaunchClient *l, const char *session);
 int launch_client_kill(LaunchClient *l, const char *session, int signal);
 /* Removes what the payload's account left in that directory; the fd is borrowed. */
 int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata);
+/* What its processes use; reply: "usage" with "cpu", microseconds, "memory", bytes, and "pids". */
+int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata);
 /* Measures both directories; reply: "disk" with "state" and "project", bytes, and "stateWhole" and "projectWhole". The fds are borrowed. */
 #define DISK_BYTES_MAX UINT64_C(999999999999999998)
 int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 
 /* org.freedesktop.LogControl1(5), which "systemctl service-log-level" and "service-log-target" speak. There are two targets, as LogLevel has four
  * of the interface's eight levels: those between are taken for the next one that says more. */

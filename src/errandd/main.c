@@ -7,7 +7,7 @@
 #include "errandd/service.h"
 
 static const char help[] =
-        "errandd --system|--user [--config FILE]\n"
+        "errandd --system|--user [--config FILE] [--check]\n"
         "errandd --embedded [--state-dir DIR] [--config FILE] [--account NAME]\n\n"
         "Starts and watches confined sessions, for clients on D-Bus such as errand(1).\n\n"
         "  --system               on the system bus, for every account that polkit lets; errandd.service runs it\n"
@@ -18,6 +18,8 @@ static const char help[] =
         "                         $XDG_STATE_HOME/errand-embedded, as root /var/lib/errand-embedded\n"
         "  --config FILE          read that configuration; default: $ERRAND_CONFIG, else /etc/errand/errand.json for\n"
         "                         --system and root, else ~/.config/errand/errand.json\n"
+        "  --check                read the configuration as that errandd would, say what is wrong with it, and end; errand config\n"
+        "                         check says more\n"
         "  --account NAME         embedded, as root: the account whose rights sessions have\n"
         "  --bus-introspect[=I]   print the bus API (of interface I) as XML\n"
         "  --debug                say more\n"
@@ -42,20 +44,23 @@ static int print(const char *text) {
 }
 
 typedef struct Arguments {
-        bool system, user, embedded;
+        bool system, user, embedded, check;
         const char *config, *state_dir, *account;
 } Arguments;
 
 static int run(const Arguments *a) {
         if (a->system + a->embedded + a->user != 1)
                 return usage_error("it runs with one of --system, --user and --embedded", "");
+        if (a->embedded && a->check)
+                return usage_error("only with --system or --user: --check", "");
         if (a->embedded)
                 return embedded_run(&(EmbeddedOptions){.state_dir = a->state_dir, .config = a->config, .user = a->account});
         if (a->account)
                 return usage_error("only with --embedded: --account ", a->account);
         if (a->state_dir)
                 return usage_error("only with --embedded: --state-dir ", a->state_dir);
-        return service_run(&(ServiceOptions){.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config});
+        const ServiceOptions options = {.mode = a->system ? CONFIG_SYSTEM : CONFIG_USER, .config = a->config, .polkit = a->system};
+        return a->check ? service_check(&options) : service_run(&options);
 }
 
 int main(int argc, char *argv[]) {
@@ -64,12 +69,13 @@ int main(int argc, char *argv[]) {
                 {"embedded", no_argument, NULL, 'e'},           {"state-dir", required_argument, NULL, 's'},
                 {"config", required_argument, NULL, 'c'},       {"bus-introspect", optional_argument, NULL, 'i'},
                 {"account", required_argument, NULL, 'a'},      {"debug", no_argument, NULL, 'd'},
-                {"help", no_argument, NULL, 'h'},               {"version", no_argument, NULL, 'v'},            {},
+                {"check", no_argument, NULL, 'k'},             {"help", no_argument, NULL, 'h'},               {"version", no_argument, NULL, 'v'},            {},
         };
         Arguments a = {};
         int c;
 
         log_setup("errandd", LOG_LEVEL_INFO);
+        log_use_fields();
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
                 switch (c) {
                 case 'y':
@@ -89,6 +95,9 @@ int main(int argc, char *argv[]) {
                         break;
                 case 'c':
                         a.config = optarg;
+                        break;
+                case 'k':
+                        a.check = true;
                         break;
                 case 'd':
                         log_set_max_level(LOG_LEVEL_DEBUG);

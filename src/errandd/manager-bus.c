@@ -5,30 +5,29 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "errandd/bus-options.h"
 #include "errandd/config-check.h"
+#include "errandd/operation.h"
+#include "errandd/session-options.h"
 #include "shared/bus-message.h"
 
 static Manager *target_manager(BusTarget *t) {
-        return t->link->connection->face->manager;
+        return bus_link_manager(t->link);
 }
 
 static int method_subscribe(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
         int r;
 
-        r = bus_link_may_keep(t->link, ACCOUNT_SUBSCRIPTION, error);
-        if (r < 0)
-                return r;
-        t->link->subscribed = true;
-        return sd_bus_reply_method_return(m, NULL);
+        r = bus_link_subscribe(t->link, error);
+        return r < 0 ? r : sd_bus_reply_method_return(m, NULL);
 }
 
 static int method_unsubscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         BusTarget *t = userdata;
 
-        t->link->subscribed = false;
+        bus_link_unsubscribe(t->link);
         return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -48,7 +47,7 @@ static int create_session(sd_bus_message *m, BusLink *l, Operation *later, sd_bu
         o.options.others = true;
         o.options.project_made = later ? on_project_made : NULL;
         o.options.project_userdata = later;
-        r = manager_create_session(l->connection->face->manager, &caller, &o.options, &s, &f);
+        r = manager_create_session(bus_link_manager(l), &caller, &o.options, &s, &f);
         if (r == -EINPROGRESS)
                 return r;
         if (r < 0)
@@ -220,6 +219,11 @@ static const BusOption receipt_options[] = {
         {"limit", "u", read_limit, 0},
 };
 
+const BusOption *receipt_options_table(size_t *ret_n) {
+        *ret_n = ELEMENTSOF(receipt_options);
+        return receipt_options;
+}
+
 static int append_receipts(sd_bus_message *reply, const StoredReceiptList *list) {
         int r = 0;
 
@@ -299,7 +303,7 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
         Fault f = {};
         int r;
 
-        r = bus_reload(t->link->connection->face, &f);
+        r = bus_link_reload(t->link, &f);
         return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
 }
 
@@ -332,7 +336,7 @@ static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_
         fd = open_configuration(path, error);
         if (fd < 0)
                 return fd;
-        r = config_check(path, fd, t->link->connection->face->mode, &check);
+        r = config_check(path, fd, bus_link_mode(t->link), &check);
         if (r < 0)
                 return r;
         r = sd_bus_message_new_method_return(m, &reply);
@@ -365,7 +369,7 @@ static int get_ready(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ c
                      sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
         BusTarget *t = userdata;
 
-        return sd_bus_message_append(reply, "b", (int) t->link->connection->face->ready);
+        return sd_bus_message_append(reply, "b", (int) bus_link_is_ready(t->link));
 }
 
 #define PARAM SD_BUS_PARAM

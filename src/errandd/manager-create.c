@@ -230,7 +230,7 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         r = fill_record(m, caller, o, record, f);
         if (r >= 0 && place->unowned) /* before it is made: two that make it at once do not both own it */
-                r = project_claim(m->owners, place->name, caller->uid, f);
+                r = manager_claim_project(m, caller, place->name, f);
         if (r >= 0 && place->fd < 0) {
                 r = manager_make_project(m, place->name, caller->uid, o->project_made, o->project_userdata, f);
                 return r < 0 ? r : -EINPROGRESS;
@@ -268,7 +268,7 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         s->columns = o->columns;
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = TAKE_FD(o->stdio[i]);
-        log_info("session %s: created by uid %u in %s", id, caller->uid, s->record->project);
+        log_session_info(id, "created by uid %u in %s", caller->uid, s->record->project);
         if (m->observer.session_added)
                 m->observer.session_added(s, m->observer.userdata);
         *ret = s;

@@ -48,7 +48,7 @@ static void close_record(Session *s) {
         record->exit_status = word.exited ? word.status : 137;
         free(word.reason);
         if (session_set_state(s, by_itself ? SESSION_STOPPED : SESSION_FAILED) >= 0)
-                log_warning("session %s was running when errandd ended; it is %s", record->id, by_itself ? "over" : "lost");
+                log_session_warning(record->id, "it was running when errandd ended; it is %s", by_itself ? "over" : "lost");
         session_sweep_sockets(s);
         s->settle = SETTLE_ROUNDS;
 }
@@ -66,7 +66,7 @@ static int load_one(Manager *m, SessionRecord **record) {
         TAKE_PTR(*record);
         r = grant_list_read(dir, &s->grants, &problem);
         if (r < 0)
-                log_warning("session %s: its grants are not in force any more: %s", s->record->id, problem ?: strerror(-r));
+                log_session_warning(s->record->id, "its grants are not in force any more: %s", problem ?: strerror(-r));
         session_arm_expiry(s);
         bool live = session_state_live(session_state(s));
         (void) session_ingest(s, false); /* before its broker is told what grants there are */

@@ -9,6 +9,7 @@
 #include "errandd/mode.h"
 #include "errandd/paths.h"
 #include "errandd/ports.h"
+#include "errandd/project-tally.h"
 #include "errandd/provider-lookup.h"
 #include "errandd/report.h"
 
@@ -24,6 +25,7 @@ struct Manager {
         int sockets;        /* where shims listen, RUNTIME/shim say */
         int broker_sockets; /* RUNTIME/broker, where brokers are units */
         int owners;         /* STATEDIR/.projects, where projects are names */
+        ProjectTally tally; /* of it */
         Store *store;
         Ports ports;
         struct Spare *spare; /* NULL: none */
@@ -32,7 +34,8 @@ struct Manager {
         LaunchClient *launchers[LAUNCHERS_MAX];
         size_t n_launchers;
         Identity account;   /* whose rights sessions have when nothing else decides */
-        char **probed_gaps;
+        char **probed_gaps;  /* as the launcher found them */
+        char **network_gaps; /* and of a network without a broker, as far as the configuration wants one */
         bool scopes;        /* the launcher can make them */
         char **controllers; /* and limit these in them */
         char *probe_problem;
@@ -61,6 +64,8 @@ int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
 int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f);
 /* Whether that caller may make a session in the project of that name; *ret_new: it has no owner yet. */
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
+/* Makes a project that has no owner the caller's. One that is no operator has a bounded number of them. */
+int manager_claim_project(Manager *m, const Caller *caller, const char *name, Fault *f);
 /* session-places.c: what errandd makes of STATE/ID before a session has anything there goes, if there is nothing else; else it stays. True: it has gone. */
 bool session_places_remove_empty(Manager *m, const char *id);
 /* uids that brokers have. */

@@ -8,6 +8,8 @@
 #include "errandd/project.h"
 #include "errandd/manager-private.h"
 
+#define PROJECTS_MAX 256U /* names of one account that is no operator: each stays taken when the project is over */
+
 static int open_root(Manager *m, Fault *f) {
         return project_root_open(m->config->project_root, m->paths->state, f);
 }
@@ -60,6 +62,21 @@ int manager_check_project(Manager *m, const Caller *caller, const SessionOptions
                 return fault_set(f, ERROR_NOT_PERMITTED, "the project %s is another account's; choose another name, or have its owner make the session",
                                  o->project);
         return 0;
+}
+
+int manager_claim_project(Manager *m, const Caller *caller, const char *name, Fault *f) {
+        size_t n = 0;
+
+        int r = caller->operator ? 0 : project_tally_count(&m->tally, m->owners, caller->uid, &n);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "how many projects are yours cannot be counted: %s", strerror(-r));
+        if (n >= PROJECTS_MAX)
+                return fault_set(f, ERROR_LIMIT, "%u projects are yours already, and the names are for all; name one of them, or have root give up one that is over: "
+                                 "remove it from %s, and its name from %s/.projects", PROJECTS_MAX, m->config->project_root, m->paths->state);
+        r = project_claim(m->owners, name, caller->uid, f);
+        if (r >= 0 && project_tally_add(&m->tally, m->owners, caller->uid) < 0)
+                project_tally_done(&m->tally); /* counted anew the next time */
+        return r;
 }
 
 typedef struct Preparation {

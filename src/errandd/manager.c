@@ -265,8 +265,6 @@ static void on_probed(Message *m, const char *problem, void *userdata) {
         manager->probe_problem = mfree(manager->probe_problem);
         if (!problem && json_get_strv(message_object(m), "gaps", &manager->probed_gaps) < 0)
                 problem = "the launcher's answer was not understood";
-        if (!problem && open_network_add_gaps(&manager->config->sandbox, &manager->probed_gaps) < 0)
-                problem = "out of memory";
         if (!problem && manager->mode->units) {
                 (void) json_get_bool(message_object(m), "scopes", &manager->scopes);
                 (void) json_get_strv(message_object(m), "controllers", &manager->controllers);
@@ -301,14 +299,22 @@ static int probe(Manager *m, Fault *f) {
 }
 
 static int make_report(Manager *m) {
+        _cleanup_strv_free_ char **network = NULL, **gaps = NULL;
         Report report;
 
-        int r = report_build(&(ReportInput){
+        int r = open_network_add_gaps(&m->config->sandbox, &network);
+        if (r >= 0)
+                r = strv_extend_list(&gaps, m->probed_gaps);
+        if (r >= 0)
+                r = strv_extend_list(&gaps, network);
+        if (r < 0)
+                return r;
+        r = report_build(&(ReportInput){
                 .config = m->config,
                 .mode = m->mode->config,
                 .probe_problem = m->probe_problem,
                 .warnings = m->lookup_warnings,
-                .gaps = m->probed_gaps,
+                .gaps = gaps,
                 .scopes = m->scopes,
                 .controllers = m->controllers,
                 .shared_account = !m->mode->changes_account && !m->mode->payload && m->config->sandbox.egress.mode != EGRESS_OPEN,
@@ -319,6 +325,8 @@ static int make_report(Manager *m) {
                 return r;
         report_done(&m->report);
         m->report = report;
+        strv_free(m->network_gaps);
+        m->network_gaps = TAKE_PTR(network);
         return 0;
 }
 
@@ -409,7 +417,7 @@ static int open_places(Manager *m, Fault *f) {
         int r = open_runtime(m, m->mode->shims, &m->sockets, f);
         if (r >= 0 && m->mode->units)
                 r = open_runtime(m, "broker", &m->broker_sockets, f);
-        if (r >= 0 && m->mode->config == CONFIG_USER)
+        if (r >= 0 && m->mode->session_sockets)
                 r = open_runtime(m, "session", &sessions, f);
         return r >= 0 && m->mode->project_names ? open_projects(m, f) : r;
 }
@@ -515,6 +523,7 @@ Manager *manager_free(Manager *m) {
         strv_free(m->lookup_warnings);
         report_done(&m->report);
         strv_free(m->probed_gaps);
+        strv_free(m->network_gaps);
         strv_free(m->controllers);
         free(m->probe_problem);
         config_free(m->config);
@@ -522,6 +531,7 @@ Manager *manager_free(Manager *m) {
         safe_close(m->sockets);
         safe_close(m->broker_sockets);
         safe_close(m->owners);
+        project_tally_done(&m->tally);
         safe_close(m->records);
         safe_close(m->lock);
         sd_event_unref(m->event);

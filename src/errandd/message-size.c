@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
-#include "errandd/bus-link.h"
+#include "errandd/message-size.h"
 
 /* libsystemd tells no size of a message, so its contents are walked. */
 

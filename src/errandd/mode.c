@@ -13,7 +13,7 @@ static const Mode system_mode = {
 };
 
 static const Mode user_mode = {
-        .config = CONFIG_USER, .name = "user", .units = true, .shims = "shim", .top = 0700, .own = 0700, .broker = 0700, .state = 0700,
+        .config = CONFIG_USER, .name = "user", .units = true, .session_sockets = true, .shims = "shim", .top = 0700, .own = 0700, .broker = 0700, .state = 0700,
 };
 
 /* An ordinary account's are nobody else's business. */

@@ -12,6 +12,7 @@ typedef struct Mode {
         bool changes_account;  /* embedded, as root: sessions and brokers have other accounts, which errandd takes on for them */
         bool units;            /* brokers are units and the launcher listens: what runs outlives errandd, which finds it again */
         bool project_names;    /* a project is a name below projectRoot, and has an owner; else a directory of the caller's */
+        bool session_sockets;  /* the sockets of brokers for their sessions are in RUNTIME/session; else each in STATE/ID/broker */
         const char *payload;   /* the account that every session has; NULL: errandd's own, or decided for each */
         const char *shims;     /* RUNTIME/NAME, where shims listen: user and embedded mode share the runtime directory, and neither takes the other's */
         mode_t top;            /* of state and runtime directory; 0: made by others, and not writable for anybody else */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/fd.h"
 #include "basic/log.h"
-#include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
+#include "errandd/operation.h"
 
 /* Lives until its Done comes, its client or not. */
 struct Operation {

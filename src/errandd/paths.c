@@ -13,6 +13,7 @@ Paths *paths_free(Paths *p) {
         if (!p)
                 return NULL;
         free(p->state);
+        free(p->state_named);
         free(p->runtime);
         free(p->bus);
         free(p->config);
@@ -141,7 +142,7 @@ int paths_system(const char *config, Paths **ret, Fault *f) {
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         if (p->uid == 0)
                 return fault_set(f, ERROR_SETUP, "--system runs as the account errand, which errandd.service has: systemctl start errandd");
-        p->state = strdup("/var/lib/errand");
+        p->state = strdup(PATHS_STATE_SYSTEM);
         p->runtime = strdup("/run/errand");
         int r = p->state && p->runtime ? settle_config(config, true, &p->config) : -ENOMEM;
         if (r < 0)
@@ -232,6 +233,15 @@ static int open_own(const Paths *p, const char *what, char **path, int *ret, Fau
         return 0;
 }
 
+int paths_name_state(Paths *p, const char *directory, Fault *f) {
+        if (!directory || p->mode->config == CONFIG_EMBEDDED)
+                return 0;
+        free(p->state);
+        p->state = strdup(directory);
+        p->state_named = strdup(directory);
+        return p->state && p->state_named ? 0 : fault_set(f, ERROR_STORAGE, "out of memory");
+}
+
 int paths_open(Paths *p, Fault *f) {
         int r = open_own(p, "the state directory", &p->state, &p->state_fd, f);
         if (r >= 0)
@@ -247,8 +257,8 @@ int paths_open(Paths *p, Fault *f) {
 }
 
 int paths_session_socket(const Paths *p, const char *id, char **ret) {
-        int r = p->mode->config == CONFIG_USER ? asprintf(ret, "%s/session/%s", p->runtime, id)
-                                               : asprintf(ret, "%s/%s/broker/session", p->state, id);
+        int r = p->mode->session_sockets ? asprintf(ret, "%s/session/%s", p->runtime, id) :
+                                           asprintf(ret, "%s/%s/broker/session", p->state, id);
         if (r < 0)
                 *ret = NULL;
         return r < 0 ? -ENOMEM : 0;

@@ -16,10 +16,13 @@
 #include "errandd/manager.h"
 #include "errandd/mode.h"
 
+#define PATHS_STATE_SYSTEM "/var/lib/errand"
+
 struct Paths {
         const Mode *mode;
         uid_t uid;
         char *state, *runtime; /* absolute and without links, when opened */
+        char *state_named;     /* the configuration's stateDir, where it counts; NULL: it names none */
         char *bus;             /* embedded: the private socket, RUNTIME/bus */
         char *config;          /* the configuration's file; NULL: there is none, so the defaults count */
         char *user;            /* embedded, as root: whose rights sessions have (--account); NULL: found out for each */
@@ -34,6 +37,9 @@ int paths_system(const char *config, Paths **ret, Fault *f);
 int paths_user(const char *config, Paths **ret, Fault *f);
 Paths *paths_free(Paths *p);
 DEFINE_CLEANUP(Paths *, paths_free);
+
+/* The configuration's stateDir, which may be NULL, takes the place of the usual one; not in embedded mode. */
+int paths_name_state(Paths *p, const char *directory, Fault *f);
 
 /* Opens both directories, made but in system mode. They must be errandd's own, or in system mode root's, reached without a link in the last place, and not writable for others. */
 int paths_open(Paths *p, Fault *f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/text.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "shared/bus-message.h"
 
 /* A receipt's fields, for its object's properties and for ListReceipts. */
@@ -51,14 +51,13 @@ int receipt_append_entries(sd_bus_message *m, const StoredReceipt *receipt) {
 int receipt_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                  _unused_ sd_bus_error *error) {
         const StoredReceipt *receipt;
-        BusLink *l = ((BusConnection *) userdata)->current;
+        BusLink *l = bus_link_of(userdata);
         BusObject o;
 
         if (!l || bus_object_parse(path, &o) < 0 || o.kind != BUS_OBJECT_RECEIPT || !bus_link_receipt(l, o.number, &receipt) ||
             !bus_link_find(l, receipt->session))
                 return 0;
-        l->connection->target = (BusTarget){.link = l, .receipt = receipt};
-        *ret = &l->connection->target;
+        *ret = bus_link_set_target(l, (BusTarget){.receipt = receipt});
         return 1;
 }
 

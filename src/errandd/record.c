@@ -55,6 +55,7 @@ static const struct Field {
         {"brokerRefused", FIELD_COUNT, offsetof(SessionRecord, broker_refused), false},
         {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
         {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
+        {"ownStdio", FIELD_BOOL, offsetof(SessionRecord, own_stdio), false},
         {"projectBytes", FIELD_COUNT, offsetof(SessionRecord, project_bytes), false},
         {"eventsLength", FIELD_COUNT, offsetof(SessionRecord, events_length), true},
         {"transcriptLength", FIELD_COUNT, offsetof(SessionRecord, transcript_length), true},

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
 #include "basic/size.h"
 #include "basic/text.h"
 #include "errandd/report.h"
@@ -61,17 +59,8 @@ static int add_wrapped(char ***lines, const char *lead, const char *indent, cons
 }
 
 _printf_(2, 3) static int add(char ***lines, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *clean = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format), *clean = text ? string_escape_control(text) : NULL;
 
-        va_start(ap, format);
-        int n = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (n < 0) {
-                text = NULL;
-                return -ENOMEM;
-        }
-        clean = string_escape_control(text);
         return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
 }
 
@@ -256,6 +245,12 @@ static int find_gaps(const ReportInput *in, Report *r) {
         return q < 0 ? q : add_unsupported(in->config, r);
 }
 
+#define GAPS_FOLLOW "guarantee(s) cannot be enforced on this host:"
+
+bool report_tells_gaps(const char *line) {
+        return strstr(line, GAPS_FOLLOW);
+}
+
 int report_build(const ReportInput *in, Report *ret) {
         Report r = {};
 
@@ -265,7 +260,7 @@ int report_build(const ReportInput *in, Report *ret) {
         if (q >= 0 && r.gaps && !in->config->sandbox.require_full_enforcement)
                 q = add(&r.lines, "sandbox.requireFullEnforcement is false: sessions run without what is missing");
         if (q >= 0 && r.gaps)
-                q = add(&r.lines, "%zu guarantee(s) cannot be enforced on this host:", strv_length(r.gaps));
+                q = add(&r.lines, "%zu " GAPS_FOLLOW, strv_length(r.gaps));
         for (char **g = r.gaps; g && *g && q >= 0; g++) {
                 _cleanup_free_ char *clean = string_escape_control(*g);
                 q = clean ? add_wrapped(&r.lines, "    - ", "      ", clean) : -ENOMEM;

@@ -4,11 +4,14 @@
 
 #include "basic/clock.h"
 #include "basic/log.h"
+#include "basic/text.h"
 #include "errandd/authorizer-polkit.h"
+#include "errandd/config-load.h"
 #include "errandd/daemon.h"
 #include "errandd/orphans.h"
 #include "errandd/service.h"
 #include "errandd/session.h"
+#include "errandd/state-unit.h"
 #include "errandd/spare.h"
 #include "errandd/units.h"
 
@@ -32,12 +35,13 @@ static void reload(Service *s) {
         Fault f = {};
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reading the configuration again", (unsigned long long) now_monotonic());
-        if (bus_reload(s->daemon.bus, &f) < 0) {
+        bool refused = bus_reload(s->daemon.bus, &f) < 0;
+        if (refused) {
                 (void) daemon_fail(&f);
                 log_error("the configuration before stays in force");
         } else
                 daemon_log_report(&s->daemon);
-        (void) sd_notifyf(false, "READY=1\nSTATUS=Serving %s", BUS_NAME);
+        (void) sd_notifyf(false, "READY=1\nSTATUS=Serving %s%s", BUS_NAME, refused ? "; the configuration that is there now is refused, the one before stays in force" : "");
 }
 
 static int on_signal(_unused_ sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
@@ -91,11 +95,13 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
                 r = daemon_open(d, f);
         if (r >= 0)
                 r = connect_bus(s, o->mode, f);
+        if (r >= 0 && o->mode == CONFIG_SYSTEM && !streq(d->paths->state_named, PATHS_STATE_SYSTEM))
+                r = state_unit_check(s->connection, d->paths->state_named, f);
         if (r >= 0)
                 r = daemon_manage(d, s->units, f);
         if (r < 0)
                 return r;
-        if (o->mode == CONFIG_SYSTEM)
+        if (o->polkit)
                 r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operators, &s->authorizer);
         if (r >= 0)
                 r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .mode = o->mode, .lost = on_lost, .userdata = s}, &d->bus);
@@ -118,6 +124,21 @@ static int serve(Service *s, Fault *f) {
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the event loop failed: %s", strerror(-r));
         return s->lost ? fault_set(f, ERROR_SETUP, "without its message bus errandd leaves; sessions that run go on") : 0;
+}
+
+int service_check(const ServiceOptions *o) {
+        _cleanup_(config_freep) Config *c = NULL;
+        _cleanup_(paths_freep) Paths *p = NULL;
+        Fault f = {};
+
+        int r = o->mode == CONFIG_SYSTEM ? paths_system(o->config, &p, &f) : paths_user(o->config, &p, &f);
+        if (r >= 0)
+                r = config_load(p, &c, &f);
+        if (r < 0)
+                return daemon_fail(&f);
+        for (char **warning = c->warnings; warning && *warning; warning++)
+                log_warning("%s", *warning);
+        return EXIT_STOPPED;
 }
 
 int service_run(const ServiceOptions *options) {

@@ -23,7 +23,7 @@ static void find_shim(Run *run) {
         if (r == -EPERM)
                 session_notice(s, "tampering", "another account's process listens in place of the session's shim, and is not asked");
         else
-                log_info("session %s: it has no shim any more", s->record->id);
+                log_session_info(s->record->id, "it has no shim any more");
 }
 
 /* What is half made is undone: whoever asked for it is not there to be told. */
@@ -33,6 +33,14 @@ static void settle_start(Run *run) {
                 return;
         run->session->undone = true;
         run_fail(run, ERROR_SETUP, "errandd ended while the session was started");
+}
+
+static void watch(Run *run) {
+        int r = disk_watch_new(run, &run->disk);
+        if (r >= 0)
+                r = idle_watch_new(run, &run->idle);
+        if (r < 0)
+                log_warning_errno(r, "session %s: its disk use, or whether anything happens in it, is not watched any more: %m", run->session->record->id);
 }
 
 int session_adopt(Session *s) {
@@ -48,18 +56,18 @@ int session_adopt(Session *s) {
         run->started = state != SESSION_STARTING;
         int r = run_watch_events(run);
         if (r < 0 && r != -ENOENT) /* it had not come that far */
-                log_warning_errno(r, "session %s: its events cannot be followed: %m", s->record->id);
+                log_session_warning_errno(r, s->record->id, "its events cannot be followed: %m");
         find_shim(run);
         if (s->record->broker_unit && run_adopt_broker(run, &f) < 0)
-                log_error("session %s: its broker cannot be found: %s", s->record->id, f.text ?: "out of memory");
+                log_session_error(s->record->id, "its broker cannot be found: %s", f.text ?: "out of memory");
         fault_done(&f);
-        log_info("session %s: found again, %s", s->record->id, session_state_to_string(state));
+        log_session_info(s->record->id, "found again, %s", session_state_to_string(state));
         if (state == SESSION_STARTING)
                 settle_start(run);
         else if (state == SESSION_STOPPING && run->shim_state == SHIM_RUNS)
                 run_stop(run);
-        else if (state == SESSION_RUNNING && run->shim_state == SHIM_RUNS && disk_watch_new(run, &run->disk) < 0)
-                log_warning("session %s: its disk use is not measured any more", s->record->id);
+        else if (state == SESSION_RUNNING && run->shim_state == SHIM_RUNS)
+                watch(run);
         if (s->run && run->phase != RUN_ENDS)
                 run_read_events(run);
         return 0;

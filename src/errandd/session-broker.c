@@ -7,6 +7,7 @@
 #include "errandd/egress-notice.h"
 #include "errandd/session-run.h"
 #include "errandd/spare.h"
+#include "shared/event-id.h"
 
 /* A session's broker: started and set up, or found again, and listened to. */
 
@@ -28,7 +29,7 @@ static void on_refused(const char *host, uint16_t port, uint64_t count, uint64_t
         if (o->session_refused)
                 o->session_refused(s, host, port, count, o->userdata);
         if (text)
-                session_notice(s, "egress", "%s", text);
+                session_notice_host(s, "egress", host, "%s", text);
 }
 
 static void on_denied_summary(uint64_t count, uint64_t hosts, uint64_t fresh, void *userdata) {
@@ -44,7 +45,7 @@ static void on_grant_used(uint32_t number, void *userdata) {
 
         int r = session_grant_was_used(s, number, now_realtime());
         if (r < 0)
-                log_warning_errno(r, "session %s: the use of grant %u cannot be recorded yet; the spool has it: %m", s->record->id, number);
+                log_session_warning_errno(r, s->record->id, "the use of grant %u cannot be recorded yet; the spool has it: %m", number);
 }
 
 static void on_receipt_failed(void *userdata) {
@@ -65,7 +66,7 @@ static void on_away(void *userdata) {
         Run *run = userdata;
 
         broker_becomes(run, BROKER_AWAY);
-        log_warning("session %s: its broker crashed, and is waited for", run->session->record->id);
+        log_with(LOG_LEVEL_WARNING, &(LogContext){.session = run->session->record->id, .message_id = EVENT_BROKER_CRASHED}, "its broker crashed, and is waited for");
 }
 
 /* What was used once is known from the spool before any grant is told again. */
@@ -81,8 +82,8 @@ static void on_back(uint16_t port, uint64_t fresh, void *userdata) {
         broker_becomes(run, BROKER_WORKS);
         int r = session_grants_to_broker(s, true);
         if (r < 0)
-                log_warning_errno(r, "session %s: its broker cannot be told its grants: %m", s->record->id);
-        log_info("session %s: its broker does its work", s->record->id);
+                log_session_warning_errno(r, s->record->id, "its broker cannot be told its grants: %m");
+        log_with(LOG_LEVEL_INFO, &(LogContext){.session = s->record->id, .message_id = EVENT_BROKER_BACK}, "its broker does its work");
 }
 
 static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
@@ -111,8 +112,9 @@ static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
 }
 
 /* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
-static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
-        const Config *c = s->manager->config;
+static int read_budgets(const Run *run, SessionBudgets *ret, Fault *f) {
+        const Config *c = run->config;
+        Session *s = run->session;
 
         ret->limits = c->budgets;
         if (!config_has_budgets(&c->budgets, c->agent.providers, c->agent.n_providers))
@@ -126,10 +128,10 @@ static int read_budgets(Session *s, SessionBudgets *ret, Fault *f) {
 
 static int set_up(Run *run, Fault *f) {
         Session *s = run->session;
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+        const ConfigSandbox *c = &run->config->sandbox;
         _cleanup_budgets_ SessionBudgets budgets = {};
 
-        int r = read_budgets(s, &budgets, f);
+        int r = read_budgets(run, &budgets, f);
         if (r < 0)
                 return r;
 

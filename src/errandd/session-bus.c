@@ -4,13 +4,14 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "errandd/bus-options.h"
+#include "errandd/operation.h"
 #include "shared/bus-message.h"
 
 int session_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                  _unused_ sd_bus_error *error) {
-        BusLink *l = ((BusConnection *) userdata)->current;
+        BusLink *l = bus_link_of(userdata);
         BusObject o;
         Session *s;
 
@@ -19,19 +20,18 @@ int session_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *in
         s = bus_link_find(l, o.session);
         if (!s)
                 return 0;
-        l->connection->target = (BusTarget){.link = l, .session = s};
-        *ret = &l->connection->target;
+        *ret = bus_link_set_target(l, (BusTarget){.session = s});
         return 1;
 }
 
 int session_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *userdata, char ***ret, sd_bus_error *error) {
         _cleanup_strv_free_ char **paths = NULL;
-        BusLink *l = ((BusConnection *) userdata)->current;
+        BusLink *l = bus_link_of(userdata);
         size_t n = 0;
 
         if (!l)
                 return 0;
-        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));)
+        for (Session *s = NULL; (s = manager_next(bus_link_manager(l), s));)
                 n++;
         if (n > BUS_OBJECTS_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "there are %zu sessions; list them with ListThreads", n);
@@ -39,7 +39,7 @@ int session_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *u
         if (!paths)
                 return -ENOMEM;
         n = 0;
-        for (Session *s = NULL; (s = manager_next(l->connection->face->manager, s));)
+        for (Session *s = NULL; (s = manager_next(bus_link_manager(l), s));)
                 if (bus_link_may_see(l, s)) {
                         paths[n] = strdup(bus_session_path(session_record(s)->id).text);
                         if (!paths[n++])
@@ -67,6 +67,14 @@ static int begin(sd_bus_message *m, BusTarget *t, const char *result, int (*func
 }
 
 static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        BusTarget *t = userdata;
+        Caller caller = bus_link_caller(t->link);
+        Fault f = {};
+        int r;
+
+        r = session_check_share(t->session, &caller, &f);
+        if (r < 0)
+                return bus_fault(error, &f, r);
         return begin(m, userdata, "", session_start, error);
 }
 
@@ -204,6 +212,8 @@ static int append_identity(sd_bus_message *reply, const Session *s) {
                 r = bus_append_entry_text(reply, "ExitText", record->exit_text);
         if (r >= 0)
                 r = bus_append_entry_i32(reply, "ExitStatus", (int32_t) MIN(record->exit_status, (uint64_t) INT32_MAX));
+        if (r >= 0)
+                r = bus_append_entry_text(reply, "Waiting", session_waiting(s));
         return r < 0 ? r : bus_append_entry_u64(reply, "RefusedCount", record->refused);
 }
 

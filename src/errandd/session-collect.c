@@ -57,7 +57,7 @@ static void finish(Collection *c, const char *problem) {
         else if (remove_all(s, &f) >= 0) {
                 _cleanup_free_ char *id = strdup(s->record->id);
                 s->record->state = SESSION_COLLECTED;
-                log_info("session %s: collected", s->record->id);
+                log_session_info(s->record->id, "collected");
                 manager_remove(m, s);
                 if (id)
                         spare_drop(m, id);

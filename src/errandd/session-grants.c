@@ -3,6 +3,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
+#include "shared/event-id.h"
 
 /* A grant is in the record before the broker hears of it, so that whatever dies, nothing was open that nobody knows of. */
 
@@ -31,7 +32,7 @@ static int prune(Session *s, const GrantClock *now) {
         (void) grant_list_prune(&s->grants, now);
         int r = write_grants(s);
         if (r < 0)
-                log_warning_errno(r, "session %s: its grants cannot be written, ignoring: they have ended all the same: %m", s->record->id);
+                log_session_warning_errno(r, s->record->id, "its grants cannot be written, ignoring: they have ended all the same: %m");
         for (size_t i = 0; i < n; i++)
                 if (o->grant_removed)
                         o->grant_removed(s, numbers[i], o->userdata);
@@ -62,12 +63,12 @@ void session_arm_expiry(Session *s) {
                 return;
         int r = sd_event_add_time_relative(s->manager->event, &s->expiry, CLOCK_BOOTTIME, next, USEC_PER_MSEC, on_expiry, s);
         if (r < 0)
-                log_warning_errno(r, "session %s: no timer for its grants, ignoring: the broker ends them: %m", s->record->id);
+                log_session_warning_errno(r, s->record->id, "no timer for its grants, ignoring: the broker ends them: %m");
 }
 
 static void on_broker_answer(_unused_ Message *m, const char *problem, void *userdata) {
         if (problem)
-                log_warning("session %s: its broker refused a change of grants: %s", (const char *) userdata, problem);
+                log_session_warning((const char *) userdata, "its broker refused a change of grants: %s", problem);
         free(userdata);
 }
 
@@ -109,6 +110,17 @@ int session_grants_to_broker(Session *s, bool again) {
                         r = tell_broker(s, &s->grants.grants[i], 0, again);
         session_arm_expiry(s);
         return r == -ETIME ? 0 : r;
+}
+
+/* what: "granted", "revoked", "used". */
+static void log_grant(const Session *s, const Grant *g, const char *event, const char *what) {
+        char number[16], uid[16], duration[TIMESPAN_TEXT_MAX];
+        const LogContext about = {.session = s->record->id, .message_id = event, .project = s->record->project, .host = g->host, .grant = number,
+                                  .duration = grant_duration_text(g, duration), .uid = uid};
+
+        (void) snprintf(number, sizeof(number), "%u", g->number);
+        (void) snprintf(uid, sizeof(uid), "%u", (unsigned) g->granted_by);
+        log_with(LOG_LEVEL_INFO, &about, "%s: %s (%s), grant %u of uid %u", what, g->host, about.duration, g->number, (unsigned) g->granted_by);
 }
 
 static int check_state(Session *s, Fault *f) {
@@ -156,7 +168,7 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
                 (void) write_grants(s);
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         }
-        log_info("session %s: uid %u granted %s (%s) as %u", s->record->id, caller->uid, g->host, duration, number);
+        log_grant(s, g, EVENT_GRANT_GIVEN, "granted");
         session_arm_expiry(s);
         if (o->grant_added)
                 o->grant_added(s, g, o->userdata);
@@ -167,7 +179,8 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
 int session_revoke(Session *s, uint32_t number, Fault *f) {
         const Observer *o = &s->manager->observer;
 
-        if (!grant_list_find(&s->grants, number))
+        const Grant *g = grant_list_find(&s->grants, number);
+        if (!g)
                 return fault_set(f, ERROR_NOT_FOUND, "session %s has no grant %u", s->record->id, number);
         /* Taken away first: a disk that is full must not keep a host open. */
         int r = tell_broker(s, NULL, number, false);
@@ -175,6 +188,7 @@ int session_revoke(Session *s, uint32_t number, Fault *f) {
                 return fault_set(f, ERROR_WRONG_STATE, "the broker of session %s crashed and is coming back; revoke again in a moment", s->record->id);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
+        log_grant(s, g, EVENT_GRANT_REVOKED, "revoked");
         (void) grant_list_revoke(&s->grants, number);
         r = write_grants(s);
         session_arm_expiry(s);
@@ -193,6 +207,8 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
         if (r < 0)
                 return r;
         const Grant *g = grant_list_find(&s->grants, number);
+        if (g)
+                log_grant(s, g, EVENT_GRANT_USED, "used");
         if (o->grant_changed && g)
                 o->grant_changed(s, g, o->userdata);
         return 0;

@@ -56,7 +56,7 @@ static int write_policy(const Run *run, Parts *p, Fault *f) {
         int r = path_of_fd(s->project, &project);
         if (r >= 0)
                 r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .connect = p->connect,
-                                   .open = run->network == SESSION_NETWORK_OPEN, .sandbox = &s->manager->config->sandbox}, &text, &problem);
+                                   .open = run->network == SESSION_NETWORK_OPEN, .sandbox = &run->config->sandbox}, &text, &problem);
         if (r == -EBADMSG)
                 return fault_set(f, ERROR_SETUP, "session %s: %s", s->record->id, problem);
         if (r >= 0)
@@ -75,11 +75,11 @@ static int seal_secrets(Run *run, Parts *p, Fault *f) {
         char **list = NULL;
 
         int r = environment_build(&(EnvironmentInput){
-                .config = s->manager->config,
+                .config = run->config,
                 .credentials = c,
                 .port = run->port,
                 .env = s->record->env,
-                .provider = s->record->provider ?: s->manager->config->agent.provider,
+                .provider = s->record->provider ?: run->config->agent.provider,
                 .connect = p->connect,
                 .interactive = s->record->interactive,
         }, &list);
@@ -133,6 +133,8 @@ static void on_started(Run *run, const SessionEvent *e) {
         run->deadline = sd_event_source_disable_unref(run->deadline);
         s->record->started = e->time ?: now_realtime();
         (void) session_set_state(s, SESSION_RUNNING);
+        if (idle_watch_new(run, &run->idle) < 0)
+                log_warning("session %s: it is not stopped when nothing happens in it", s->record->id);
 }
 
 static void on_exited(Run *run, const SessionEvent *e) {
@@ -165,7 +167,7 @@ void run_take_lines(Run *run) {
                 session_notice(s, "tampering", "the events of the session %s; nothing more is taken from them",
                                r == -ESTALE ? "were made shorter" : "cannot be read");
         } else if (damaged > 0)
-                log_warning("session %s: %u lines of its events were not understood", s->record->id, damaged);
+                log_session_warning(s->record->id, "%u lines of its events were not understood", damaged);
 }
 
 void run_read_events(Run *run) {
@@ -231,7 +233,7 @@ static void watch_shim(Run *run, uint64_t pid) {
         }
         r = run_reach_shim(run);
         if (r < 0)
-                log_warning_errno(r, "session %s: its shim cannot be reached: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be reached: %m");
 }
 
 /* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */
@@ -284,7 +286,7 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
 }
 
 static bool hides_address(const Run *run) {
-        return run->network == SESSION_NETWORK_OPEN && run->session->manager->config->sandbox.hide_host_address;
+        return run->network == SESSION_NETWORK_OPEN && run->config->sandbox.hide_host_address;
 }
 
 /* Every gap that the report names is accepted; one that turns up later is not, but for a private network that cannot be had, which does not keep
@@ -293,9 +295,11 @@ static int accept_gaps(const Run *run, char ***ret) {
         const Manager *m = run->session->manager;
         static const char *const private[] = {"proxy-net", "loopback-rule"};
 
-        if (m->config->sandbox.require_full_enforcement)
+        if (run->config->sandbox.require_full_enforcement)
                 return 0;
         int r = strv_extend_list(ret, m->probed_gaps);
+        if (r >= 0)
+                r = strv_extend_list(ret, m->network_gaps);
         for (size_t i = 0; i < ELEMENTSOF(private) && hides_address(run) && r >= 0; i++)
                 if (!strv_contains(*ret, private[i]))
                         r = strv_extend(ret, private[i]);
@@ -303,8 +307,9 @@ static int accept_gaps(const Run *run, char ***ret) {
 }
 
 /* Where scopes cannot be made, the report says so, and a configuration that wants everything has refused. */
-static bool plan_scope(const Session *s, char unit[static 64], LaunchScope *ret) {
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+static bool plan_scope(const Run *run, char unit[static 64], LaunchScope *ret) {
+        const ConfigSandbox *c = &run->config->sandbox;
+        const Session *s = run->session;
 
         (void) snprintf(unit, 64, "errand-session-%s.scope", s->record->id);
         *ret = (LaunchScope){
@@ -324,7 +329,7 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
 
         if (accept_gaps(run, &gaps) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        bool scoped = plan_scope(s, unit, &scope);
+        bool scoped = plan_scope(run, unit, &scope);
         return launch_client_launch(launcher, &(Launch){
                 .session = s->record->id,
                 .command = s->record->command,
@@ -337,8 +342,8 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
                 .strict = true,
                 .accept_gaps = gaps,
                 .proxy_net = hides_address(run),
-                .grace = s->manager->config->sandbox.grace_period,
-                .file_max = s->manager->config->sandbox.file_max,
+                .grace = run->config->sandbox.grace_period,
+                .file_max = run->config->sandbox.file_max,
                 .shim_socket = p->shim_socket,
                 .scope = scoped ? &scope : NULL,
                 .project = s->project,

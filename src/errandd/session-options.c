@@ -5,9 +5,10 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
 #include "errandd/bus-options.h"
 #include "errandd/config-values.h"
+#include "errandd/session-options.h"
+#include "shared/bus-error.h"
 
 #define FIELD(name) offsetof(ParsedOptions, options.name)
 
@@ -197,6 +198,11 @@ static const BusOption session_options[] = {
         {"model", "s", read_line, FIELD(model)},
         {"user", "s", read_line, FIELD(user)},
 };
+
+const BusOption *session_options_table(size_t *ret_n) {
+        *ret_n = ELEMENTSOF(session_options);
+        return session_options;
+}
 
 void session_options_done(ParsedOptions *o) {
         o->options.project_fd = safe_close(o->options.project_fd);

@@ -11,6 +11,7 @@
 #include "errandd/broker-client.h"
 #include "errandd/disk-watch.h"
 #include "errandd/events.h"
+#include "errandd/idle-watch.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager-private.h"
 #include "errandd/session.h"
@@ -57,6 +58,7 @@ typedef struct Run {
         Session *session;
         Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
         char **allow;             /* what the broker is told */
+        Config *config;           /* in force when it was started, or found again: a reload concerns the next one */
         SessionNetwork network;   /* of a run that this errandd launched */
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;
@@ -79,6 +81,7 @@ typedef struct Run {
         const char *why;          /* an exit reason of errandd's own: "disk", "idle"; NULL: nobody but the caller stopped it */
         char *why_text;           /* and the sentence for the transcript */
         DiskWatch *disk;
+        IdleWatch *idle;          /* NULL: it may be idle */
 
         Fault fault;              /* why nothing ran */
         sd_event_source *deadline;
@@ -110,6 +113,7 @@ int session_save(Session *s);
 int session_set_state(Session *s, SessionState state);
 void session_touch(Session *s); /* the observer is told at the end of the loop's turn */
 void session_notice(Session *s, const char *kind, const char *format, ...) _printf_(3, 4);
+void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) _printf_(4, 5);
 /* Reads the spool on. */
 int session_ingest(Session *s, bool final);
 

@@ -52,8 +52,8 @@ int session_open_project(Session *s, Fault *f) {
         return 0;
 }
 
-static SessionNetwork network_of(const Session *s) {
-        const ConfigSandbox *c = &s->manager->config->sandbox;
+static SessionNetwork network_of(const Session *s, const Config *config) {
+        const ConfigSandbox *c = &config->sandbox;
         bool none = s->record->network ? streq(s->record->network, "none") : c->network == NETWORK_NONE;
 
         return none ? SESSION_NETWORK_NONE : c->egress.mode == EGRESS_OPEN ? SESSION_NETWORK_OPEN : SESSION_NETWORK_BROKER;
@@ -104,21 +104,36 @@ static int check_shim(Session *s, const Identity *payload, Fault *f) {
         return fault_set(f, ERROR_WRONG_STATE, "an earlier run of session %s is still being ended; try again in a moment", s->record->id);
 }
 
+int session_check_share(const Session *s, const Caller *caller, Fault *f) {
+        const Manager *m = s->manager;
+        uint64_t most = m->config->limits.live_sessions, share = MAX(most / 2, UINT64_C(1)), n = 0;
+
+        if (caller->operator || session_state_live(session_state(s)))
+                return 0; /* one that runs is refused for that */
+        for (size_t i = 0; i < m->n_sessions; i++)
+                n += m->sessions[i]->record->owner == s->record->owner && session_state_live(session_state(m->sessions[i]));
+        if (n < share)
+                return 0;
+        return fault_set(f, ERROR_LIMIT, "%llu sessions of uid %u run, and the rest of the %llu that limits.maxLiveSessions allows is for others; stop one, or have an "
+                         "operator start this one", (unsigned long long) n, s->record->owner, (unsigned long long) most);
+}
+
 Run *run_new(Session *s) {
         Run *run = calloc(1, sizeof(Run));
 
         if (!run)
                 return NULL;
         run->session = s;
+        run->config = config_ref(s->manager->config);
         run->shim_pidfd = run->events = -EBADF;
         return run;
 }
 
 static int mint(Run *run, Fault *f) {
         Session *s = run->session;
-        const Config *c = s->manager->config;
+        const Config *c = run->config;
 
-        run->network = network_of(s);
+        run->network = network_of(s, c);
         int r = credentials_new(c, run->network, &run->credentials, f);
         if (r < 0 || run->network != SESSION_NETWORK_BROKER)
                 return r;
@@ -150,6 +165,7 @@ static void run_abandon(Session *s) {
                 run->waiters = w->next;
                 free(w);
         }
+        config_free(run->config);
         free(run);
 }
 
@@ -166,6 +182,7 @@ static void reset_record(SessionRecord *record) {
         record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
         record->project_bytes = 0;
+        record->own_stdio = false;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -194,6 +211,8 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 r = mint(s->run, f);
         if (r >= 0) {
                 reset_record(s->record);
+                for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                        s->record->own_stdio |= s->stdio[i] >= 0;
                 r = name_units(s->run);
                 if (r >= 0)
                         r = session_set_state(s, SESSION_STARTING);
@@ -209,7 +228,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
 
         /* From here on failures are the run's: they come by way of Done. */
         Fault late = {};
-        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->manager->config->timeouts.startup, 0,
+        r = sd_event_add_time_relative(s->manager->event, &s->run->deadline, CLOCK_MONOTONIC, s->run->config->timeouts.startup, 0,
                                        on_startup_timeout, s->run);
         if (r < 0)
                 (void) fault_set(&late, ERROR_SETUP, "no timer: %s", strerror(-r));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
@@ -49,6 +48,8 @@ static char *exit_text(Run *run) {
         char before[SESSION_ID_MAX + 16];
         const char *text = run->fault.text;
 
+        if (run->exited && run->why && run->why_text)
+                return strdup(run->why_text);
         if (run->exit_text || run->started || !text)
                 return TAKE_PTR(run->exit_text);
         (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
@@ -109,7 +110,9 @@ static void run_free(Manager *m, Run *run) {
         free(run->exit_reason);
         free(run->exit_text);
         free(run->why_text);
+        config_free(run->config);
         disk_watch_free(run->disk);
+        idle_watch_free(run->idle);
         fault_done(&run->fault);
         free(run);
 }
@@ -175,7 +178,7 @@ static void run_finish(Run *run) {
         SessionState state = final_state(run);
         fold_exit(run, lost);
         if (!run->started && run->exited && s->record->exit_text)
-                log_error("session %s: nothing was run: %s", s->record->id, s->record->exit_text);
+                log_session_error(s->record->id, "nothing was run: %s", s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
         if (m->observer.session_exited)
@@ -227,16 +230,11 @@ void run_scope_ended(Run *run) {
 
 void run_stop_for(Run *run, const char *why, const char *format, ...) {
         Session *s = run->session;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_own(format);
         Fault f = {};
-        va_list ap;
 
         if (run->phase != RUN_GOES || run->exited)
                 return;
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (session_state(s) == SESSION_STARTING) {
                 run_fail(run, ERROR_LIMIT, "%s", text ?: "out of memory");
                 return;
@@ -286,14 +284,14 @@ static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t u
         Run *run = userdata;
 
         if (run->shim_pidfd < 0) {
-                log_warning("session %s: errand-launch does not answer and is not waited for", run->session->record->id);
+                log_session_warning(run->session->record->id, "errand-launch does not answer and is not waited for");
                 give_launch_up(run);
                 return 0;
         }
-        log_warning("session %s: its shim does not end and is killed", run->session->record->id);
+        log_session_warning(run->session->record->id, "its shim does not end and is killed");
         int r = signal_shim(run, SIGKILL);
         if (r < 0)
-                log_warning_errno(r, "session %s: its shim cannot be killed: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be killed: %m");
         return 0;
 }
 
@@ -301,7 +299,7 @@ static void arm_overdue(Run *run, usec_t usec) {
         run->deadline = sd_event_source_disable_unref(run->deadline);
         int r = sd_event_add_time_relative(run->session->manager->event, &run->deadline, CLOCK_MONOTONIC, usec, 0, on_shim_overdue, run);
         if (r < 0)
-                log_warning_errno(r, "session %s: no timer, so its shim is waited for without an end: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "no timer, so its shim is waited for without an end: %m");
 }
 
 static void ask_shim_to_stop(Run *run, usec_t grace) {
@@ -311,7 +309,7 @@ static void ask_shim_to_stop(Run *run, usec_t grace) {
         if (r < 0 && run->shim_state == SHIM_RUNS && run->shim_pidfd >= 0)
                 r = signal_shim(run, SIGTERM);
         if (r < 0 && run->shim_state == SHIM_RUNS)
-                log_warning_errno(r, "session %s: its shim cannot be asked to stop: %m", s->record->id);
+                log_session_warning_errno(r, s->record->id, "its shim cannot be asked to stop: %m");
         arm_overdue(run, grace + SHIM_PATIENCE_USEC);
 }
 
@@ -336,7 +334,7 @@ void run_end(Run *run) {
 
         run->phase = RUN_ENDS;
         if (run->shim_state == SHIM_RUNS && !run->exited)
-                ask_shim_to_stop(run, run->started ? run->session->manager->config->sandbox.grace_period : 0);
+                ask_shim_to_stop(run, run->started ? run->config->sandbox.grace_period : 0);
         else if (first && shim_awaited(run))
                 arm_overdue(run, SHIM_PATIENCE_USEC);
         if (run->broker && run->broker_state != BROKER_CLOSING)
@@ -347,16 +345,11 @@ void run_end(Run *run) {
 }
 
 void run_fail(Run *run, ErrorCode code, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (!run->exited)
                 (void) fault_set(&run->fault, code, "session %s: %s", run->session->record->id, text ?: "out of memory");
-        log_error("session %s: %s", run->session->record->id, text ?: "out of memory");
+        log_session_error(run->session->record->id, "%s", text ?: "out of memory");
         run_end(run);
 }
 
@@ -367,7 +360,7 @@ static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem
 
         /* Whether it answered or died: its credential is dead. Now the processes. */
         if (run->phase != RUN_ENDS)
-                ask_shim_to_stop(run, run->session->manager->config->sandbox.grace_period);
+                ask_shim_to_stop(run, run->config->sandbox.grace_period);
 }
 
 void run_stop(Run *run) {

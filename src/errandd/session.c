@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <signal.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -8,6 +7,7 @@
 #include "basic/text.h"
 #include "errandd/ingest.h"
 #include "errandd/session-run.h"
+#include "shared/event-id.h"
 
 #define TRANSCRIPT_READ_MAX (1024U * 1024U)
 
@@ -44,6 +44,20 @@ SessionState session_state(const Session *s) {
         return (SessionState) s->record->state;
 }
 
+const char *session_waiting(const Session *s) {
+        const Run *run = s->run;
+
+        if (!run || !session_state_live(session_state(s)) || session_state(s) == SESSION_RUNNING)
+                return NULL;
+        if (run->broker_state == BROKER_BEGINS)
+                return "its broker to start";
+        if (run->shim_state == SHIM_ASKED)
+                return "errand-launch to start its sandbox";
+        if (session_state(s) == SESSION_STARTING && run->phase == RUN_GOES)
+                return "its sandbox to be set up";
+        return run->shim_state == SHIM_RUNS ? "its command to end" : "its broker to end";
+}
+
 const GrantList *session_grants(const Session *s) {
         return &s->grants;
 }
@@ -60,7 +74,7 @@ int session_save(Session *s) {
         _cleanup_close_ int dir = session_open_dir(s);
         int r = dir < 0 ? dir : session_record_write(dir, s->record);
         if (r < 0)
-                log_error_errno(r, "session %s: its record cannot be written: %m", s->record->id);
+                log_session_error_errno(r, s->record->id, "its record cannot be written: %m");
         return r;
 }
 
@@ -69,11 +83,26 @@ void session_touch(Session *s) {
         manager_schedule(s->manager);
 }
 
+/* The last line of a run says how it ended: the record knows it by then. */
+static void log_state(const Session *s, SessionState state) {
+        static const char *const events[_SESSION_STATE_MAX] = {
+                [SESSION_RUNNING] = EVENT_SESSION_STARTED, [SESSION_STOPPED] = EVENT_SESSION_ENDED, [SESSION_FAILED] = EVENT_SESSION_FAILED};
+        const SessionRecord *record = s->record;
+        bool over = state == SESSION_STOPPED || state == SESSION_FAILED;
+        const char *word = session_state_to_string(state), *reason = over ? record->exit_reason : NULL;
+        const LogContext about = {.session = record->id, .message_id = events[state], .project = record->project, .reason = reason};
+
+        if (reason)
+                log_with(LOG_LEVEL_INFO, &about, "%s: %s, exit code %llu", word, reason, (unsigned long long) record->exit_status);
+        else
+                log_with(LOG_LEVEL_INFO, &about, "%s", word);
+}
+
 int session_set_state(Session *s, SessionState state) {
         SessionState before = session_state(s);
 
         if (!session_state_may_move(before, state)) {
-                log_error("session %s: may not go from %s to %s", s->record->id, session_state_to_string(before), session_state_to_string(state));
+                log_session_error(s->record->id, "may not go from %s to %s", session_state_to_string(before), session_state_to_string(state));
                 return -EINVAL;
         }
         s->record->state = (int) state;
@@ -82,25 +111,52 @@ int session_set_state(Session *s, SessionState state) {
                 s->record->state = (int) before; /* nothing was begun that the disk does not know of */
                 return r;
         }
-        log_info("session %s: %s", s->record->id, session_state_to_string(state));
+        log_state(s, state);
         session_touch(s);
         return 0;
 }
 
-void session_notice(Session *s, const char *kind, const char *format, ...) {
+static const char *notice_event(const char *kind) {
+        static const struct {
+                const char *kind, *event;
+        } events[] = {
+                {"egress", EVENT_HOST_REFUSED},   {"denied-summary", EVENT_HOST_REFUSED}, {"broker", EVENT_BROKER_LOST}, {"tampering", EVENT_TAMPERING},
+                {"scope", EVENT_SCOPE_STOPPED},   {"receipts", EVENT_RECEIPTS_MISSING},   {"disk", EVENT_DISK_BUDGET},
+                {"idle", EVENT_SESSION_IDLE},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(events); i++)
+                if (streq(events[i].kind, kind))
+                        return events[i].event;
+        return NULL;
+}
+
+_printf_(4, 0) static void session_notice_valist(Session *s, const char *kind, const char *host, const char *format, va_list ap) {
+        const LogContext about = {.session = s->record->id, .message_id = notice_event(kind), .project = s->record->project, .host = host, .reason = kind};
         const Observer *o = &s->manager->observer;
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_list(format, ap);
+
+        if (!text)
+                return;
+        log_with(LOG_LEVEL_INFO, &about, "%s: %s", kind, text);
+        if (o->session_notice)
+                o->session_notice(s, kind, text, o->userdata);
+}
+
+void session_notice(Session *s, const char *kind, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
+        session_notice_valist(s, kind, NULL, format, ap);
         va_end(ap);
-        if (!text)
-                return;
-        log_info("session %s: %s: %s", s->record->id, kind, text);
-        if (o->session_notice)
-                o->session_notice(s, kind, text, o->userdata);
+}
+
+void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        session_notice_valist(s, kind, host, format, ap);
+        va_end(ap);
 }
 
 static int on_grant_used(const char *session, uint32_t number, usec_t used, void *userdata) {
@@ -120,19 +176,19 @@ int session_ingest(Session *s, bool final) {
         if (spool == -ENOENT)
                 return 0;
         if (spool < 0)
-                return log_warning_errno(spool, "session %s: its spool cannot be read: %m", s->record->id);
+                return log_session_warning_errno(spool, s->record->id, "its spool cannot be read: %m");
         int r = ingest_spool(s->manager->store, s->record->id, spool, final, &handler, &report);
         if (r == -ESTALE)
                 session_notice(s, "tampering", "the spool of receipts was made shorter; nothing more is taken from it");
         else if (r < 0)
-                log_warning_errno(r, "session %s: receipts are not in the database yet (%s): %m", s->record->id,
+                log_session_warning_errno(r, s->record->id, "receipts are not in the database yet (%s): %m",
                                   store_error_text(s->manager->store) ?: "");
         return r;
 }
 
 static void on_signalled(_unused_ Message *m, const char *problem, void *userdata) {
         if (problem)
-                log_warning("session %s: a signal was not delivered: %s", (const char *) userdata, problem);
+                log_session_warning((const char *) userdata, "a signal was not delivered: %s", problem);
         free(userdata);
 }
 

@@ -11,9 +11,14 @@ typedef void (*Done)(Session *s, const Fault *fault /* NULL: it worked */, int f
 
 const SessionRecord *session_record(const Session *s);
 SessionState session_state(const Session *s);
+/* What a session that is being started, or stopped, waits for: a phrase; NULL for another. */
+const char *session_waiting(const Session *s);
 const GrantList *session_grants(const Session *s);
 bool session_may_see(const Session *s, const Caller *c); /* owner or operator */
 
+/* Whether one more of its owner's may run beside those that do. Who is no operator has at most half of limits.maxLiveSessions, so that no account keeps all others
+ * from starting any. */
+int session_check_share(const Session *s, const Caller *caller, Fault *f);
 /* created|stopped|failed → starting → running: mints, starts the broker, hands the launch over. Done after the shim said that the command runs, or why not. */
 int session_start(Session *s, Done done, void *userdata, Fault *f);
 /* Broker closed first, then SIGTERM, SIGKILL after the grace period. Done when it has ended. */

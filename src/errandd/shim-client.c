@@ -91,3 +91,10 @@ int shim_client_stop(ShimClient *s, usec_t grace, const char *text, ChannelReply
                 json_add_string(&w, "text", text);
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
 }
+
+int shim_client_status(ShimClient *s, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "status");
+        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+}

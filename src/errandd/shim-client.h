@@ -18,5 +18,7 @@ DEFINE_CLEANUP(ShimClient *, shim_client_free);
 int shim_client_attach(ShimClient *s, ChannelReply reply, void *userdata);
 int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata);
 int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, void *userdata);
+/* reply: "status" with "attached", how many are attached to its terminal. */
+int shim_client_status(ShimClient *s, ChannelReply reply, void *userdata);
 /* text, a sentence for the transcript, may be NULL. */
 int shim_client_stop(ShimClient *s, usec_t grace, const char *text, ChannelReply reply, void *userdata);

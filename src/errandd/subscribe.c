@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/bus-limits.h"
 #include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "shared/bus-message.h"
 #include "shared/bus-vtable.h"
 

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/units.h"
@@ -45,17 +43,10 @@ UnitJob *unit_job_forget(UnitJob *j) {
 }
 
 _printf_(2, 3) static void finish(UnitJob *j, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = format ? string_format_own(format) : NULL;
         UnitDone done = j->done;
         void *userdata = j->userdata;
-        va_list ap;
 
-        if (format) {
-                va_start(ap, format);
-                if (vasprintf(&text, format, ap) < 0)
-                        text = NULL;
-                va_end(ap);
-        }
         (void) unit_job_forget(j);
         if (done)
                 done(format ? text ?: "out of memory" : NULL, userdata);

@@ -382,7 +382,7 @@ static int on_last_wait(_unused_ sd_event_source *source, _unused_ uint64_t usec
         Launcher *l = userdata;
 
         for (Session *s = l->sessions; s; s = s->next) {
-                log_warning("The shim of session %s did not end when asked and is killed", s->id);
+                log_session_warning(s->id, "its shim did not end when asked and is killed");
                 (void) session_signal(s, SIGKILL);
         }
         return sd_event_exit(l->event, EXIT_FAILURE);

@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -118,7 +119,11 @@ void disk_usage_prepare(void) {
         (void) syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
         if (unshare(CLONE_NEWUSER) < 0)
                 return;
+        /* Else these files are root's. There is nothing to read in this process. */
+        int dumpable = prctl(PR_GET_DUMPABLE);
+        (void) prctl(PR_SET_DUMPABLE, 1);
         map_own("/proc/self/uid_map", uid);
         (void) write_file_once("/proc/self/setgroups", "deny");
         map_own("/proc/self/gid_map", gid);
+        (void) prctl(PR_SET_DUMPABLE, dumpable == 1);
 }

@@ -123,6 +123,7 @@ int main(int argc, char *argv[]) {
         if (fill_standard_fds() < 0)
                 return EXIT_FAILURE;
         log_setup("errand-launch", LOG_LEVEL_INFO);
+        log_use_fields();
         /* Secrets pass through it; this makes no core file either. What a sandbox would inherit is left alone. */
         (void) prctl(PR_SET_DUMPABLE, 0);
         while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <poll.h>
-#include <stdarg.h>
 
 #include "basic/fd.h"
 #include "basic/text.h"
@@ -72,14 +71,8 @@ static void finish(Scope *s, int error, const char *text) {
 }
 
 _printf_(3, 4) static int fail(Scope *s, int error, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *clean = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format), *clean = text ? string_escape_control(text) : NULL;
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        clean = text ? string_escape_control(text) : NULL;
         finish(s, error, clean ?: "the scope cannot be made");
         return 0;
 }

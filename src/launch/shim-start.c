@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "basic/fd.h"
+#include "basic/log.h"
 #include "basic/text.h"
 #include "launch/programs.h"
 #include "launch/shim-start.h"
@@ -64,6 +65,8 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
                 r = add_option(s, "--accept-gap", *g);
         if (r >= 0 && p->scope)
                 r = add_option(s, "--scope", p->scope->unit);
+        if (r >= 0 && log_is_to_journal())
+                r = strv_extend(&s->argv, "--journal");
         if (r >= 0)
                 r = add_fd(s, "launcher", channel);
         if (r >= 0)

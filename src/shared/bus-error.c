@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdarg.h>
-
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "shared/bus-error.h"
@@ -52,14 +50,9 @@ int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
 }
 
 int bus_error_setf(sd_bus_error *ret, BusError e, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *line = NULL;
-        va_list ap;
-        int r;
+        _cleanup_free_ char *text = string_format_own(format), *line = NULL;
 
-        va_start(ap, format);
-        r = vasprintf(&text, format, ap);
-        va_end(ap);
-        if (r < 0)
+        if (!text)
                 return sd_bus_error_set_errno(ret, -ENOMEM);
         line = string_escape_control(text); /* a name that was put in makes no line of its own */
         return bus_error_set(ret, e, line ?: "out of memory");

@@ -14,17 +14,24 @@ struct Scrub {
 
 /* How common a byte is in JSON and prose, roughly. A bad guess costs time only. */
 static unsigned commonness(unsigned char c) {
-        if (c == ' ' || strchr("etaoinsr", c))
+        switch (c) {
+        case ' ': case 'e': case 't': case 'a': case 'o': case 'i': case 'n': case 's': case 'r':
                 return 6;
-        if (c >= 'a' && c <= 'z')
-                return strchr("jqxz", c) ? 2 : 5;
-        if (strchr("\",:.\n", c))
+        case 'b': case 'c': case 'd': case 'f': case 'g': case 'h': case 'k': case 'l': case 'm': case 'p': case 'u': case 'v': case 'w': case 'y':
+        case '"': case ',': case ':': case '.': case '\n':
                 return 5;
-        if (c >= '0' && c <= '9')
-                return c <= '2' ? 4 : 3;
-        if (c >= 'A' && c <= 'Z')
-                return strchr("JQXZ", c) ? 0 : 1;
-        return c == '-' || c == '_' ? 3 : 1;
+        case '0': case '1': case '2':
+                return 4;
+        case '3' ... '9':
+        case '-': case '_':
+                return 3;
+        case 'j': case 'q': case 'x': case 'z':
+                return 2;
+        case 'J': case 'Q': case 'X': case 'Z':
+                return 0;
+        default:
+                return 1;
+        }
 }
 
 int scrub_new(const Secret *key, Scrub **ret) {
@@ -133,6 +140,19 @@ size_t scrub_finish(Scrub *s, char *out) {
 
 int scrub_value(const Secret *key, const char *data, size_t size, char **ret, size_t *ret_size) {
         _cleanup_(scrub_freep) Scrub *s = NULL;
+
+        /* It is hardly ever there, and then nothing has to be prepared. */
+        if (secret_size(key) < SCRUB_SECRET_MIN || !memmem(data, size, secret_data(key), secret_size(key))) {
+                char *copy = malloc(size + 1);
+                if (!copy)
+                        return -ENOMEM;
+                if (size > 0)
+                        memcpy(copy, data, size);
+                copy[size] = 0;
+                *ret = copy;
+                *ret_size = size;
+                return 0;
+        }
         int r = scrub_new(key, &s);
         if (r < 0)
                 return r;

@@ -148,6 +148,7 @@ static void add_state(const Shim *s, JsonWriter *w) {
         json_add_string(w, "state", shim_state_to_string(s->state));
         if (s->pid1 > 0)
                 json_add_u64(w, "pid", (uint64_t) s->pid1);
+        json_add_u64(w, "attached", s->terminal ? terminal_clients(s->terminal) : 0);
         if (s->state == SHIM_EXITED) {
                 json_add_string(w, "reason", exit_reason_to_string(s->exit.reason));
                 json_add_u64(w, "status", s->exit.status);

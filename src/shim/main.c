@@ -15,6 +15,7 @@ static const char help[] =
         "  --grace-ms N                                              between SIGTERM and SIGKILL\n"
         "  --scope UNIT                                              what is made around bailey before it runs\n"
         "  --file-max N                                              bytes of one file that the payload writes\n"
+        "  --journal                                                 standard error is the journal's\n"
         "  --fd NAME=N                                               what it is given\n"
         "  --help, --version\n";
 
@@ -36,12 +37,16 @@ int main(int argc, char *argv[]) {
 
         uint64_t core_limit = harden();
         log_setup("errand-shim", LOG_LEVEL_INFO);
+        log_use_fields();
         if (shim_options_parse(argc, argv, &options) < 0)
                 return 2;
         if (options.help || options.version) {
                 fputs(options.help ? help : "errand-shim " ERRAND_VERSION "\n", stdout);
                 return fflush(stdout) == 0 ? 0 : EXIT_FAILURE;
         }
+        if (options.journal)
+                log_set_target(LOG_TARGET_JOURNAL);
+        log_set_session(options.session);
         options.core_limit = core_limit;
         return shim_run(&options) < 0 ? EXIT_FAILURE : 0;
 }

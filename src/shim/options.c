@@ -76,6 +76,9 @@ static int read_option(ShimOptions *o, int c, const char *name) {
         case 'n':
                 o->proxy_net = true;
                 break;
+        case 'j':
+                o->journal = true;
+                break;
         case 'r':
         case 'c':
                 r = read_number(name, optarg, UINT16_MAX, &number);
@@ -137,6 +140,7 @@ int shim_options_parse(int argc, char **argv, ShimOptions *ret) {
                 {"rows", required_argument, NULL, 'r'},          {"columns", required_argument, NULL, 'c'},
                 {"accept-gap", required_argument, NULL, 'a'},    {"grace-ms", required_argument, NULL, 'g'},
                 {"scope", required_argument, NULL, 'S'},         {"proxy-net", no_argument, NULL, 'n'},
+                {"journal", no_argument, NULL, 'j'},
                 {"file-max", required_argument, NULL, 'm'},      {"fd", required_argument, NULL, 'f'},
                 {"help", no_argument, NULL, 'H'},                {"version", no_argument, NULL, 'V'},  {},
         };

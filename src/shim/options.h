@@ -32,6 +32,7 @@ typedef struct ShimOptions {
         const char *scope; /* the unit that is made around bailey before it runs; NULL: none */
         uint64_t errandd_uid;
         bool interactive, strict;
+        bool journal; /* standard error is the journal's: the launcher's environment, which says so, is not passed on */
         uint16_t rows, columns;
         const char *accepted_gaps[32];
         size_t n_accepted_gaps;

@@ -401,3 +401,7 @@ bool terminal_has_pending(const Terminal *t) {
 size_t terminal_clients_seen(const Terminal *t) {
         return t->n_seen;
 }
+
+size_t terminal_clients(const Terminal *t) {
+        return t->n_clients;
+}

@@ -35,3 +35,5 @@ void terminal_finish(Terminal *t);
 bool terminal_has_pending(const Terminal *t);
 /* Clients that were ever attached. */
 size_t terminal_clients_seen(const Terminal *t);
+/* Those that are attached now. */
+size_t terminal_clients(const Terminal *t);

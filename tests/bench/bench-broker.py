@@ -64,6 +64,15 @@ def tell(name, values, unit, scale=1.0):
     return median
 
 
+def busy(pid):
+    """Seconds that a process has been on a processor, all of its threads."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
+
+
 def ratios(ours, others, what):
     for name, value in others.items():
         print(f"  errand-broker / {name}: {ours / value:.2f} {what}")
@@ -120,7 +129,7 @@ def start_peer(t, name, world):
     text = f"""daemon off; master_process off; pid {directory}/pid; error_log {directory}/log crit; worker_rlimit_nofile 60000;
 events {{ worker_connections 20000; }}
 http {{
-    access_log off; client_body_temp_path {directory}/1; proxy_temp_path {directory}/2; fastcgi_temp_path {directory}/3; uwsgi_temp_path {directory}/4; scgi_temp_path {directory}/5;
+    access_log {directory}/access; client_body_temp_path {directory}/1; proxy_temp_path {directory}/2; fastcgi_temp_path {directory}/3; uwsgi_temp_path {directory}/4; scgi_temp_path {directory}/5;
     keepalive_requests 1000000;
     upstream provider {{ server {UPSTREAM[0]}:{UPSTREAM[1]}; keepalive 8; }}
     server {{
@@ -154,12 +163,14 @@ def serve_bytes(listener, size):
 
 
 def receive_all(connect, request):
-    sock = connect()
+    sock, early = connect(), b""
     if request:
         sock.sendall(request)
-        if not sock.recv(4096).startswith(b"HTTP/1."):
+        answer = sock.recv(4096)
+        if not answer.startswith(b"HTTP/1."):
             raise OSError("the proxy does not answer")
-    buffer, size, started = bytearray(PIECE), 0, time.perf_counter()
+        early = answer.partition(b"\r\n\r\n")[2]  # some send it together with the first bytes
+    buffer, size, started = bytearray(PIECE), len(early), time.perf_counter()
     while n := sock.recv_into(buffer):
         size += n
     return size, time.perf_counter() - started
@@ -182,18 +193,28 @@ def bench_tunnel(t, world, options):
     broker = Broker(t).start(allow=["*"])
     target = b"CONNECT 9.9.9.9:443 HTTP/1.1\r\nHost: 9.9.9.9:443\r\n"
     ways = {"direct": (lambda: connect_direct(world), b""), "errand": (lambda: connect_broker(broker), target + broker.auth.encode() + b"\r\n")}
+    pids = {"errand": broker.process.pid}
     for name in ("squid", "tinyproxy"):
         if peer := start_peer(t, name, world):
             ways[name] = (peer.connect, target + b"\r\n")
+            if name == "squid":  # tinyproxy's work goes with the thread that did it
+                pids[name] = peer.process.pid
     rates = {name: [] for name in ways}
+    work = {name: [] for name in pids}
     for _ in range(3):
         for name, (connect, request) in ways.items():
+            before = busy(pids[name]) if name in pids else 0
             got, taken = timed(receive_all, connect, request)
+            if name in pids:
+                work[name].append((busy(pids[name]) - before) / got * 1e9)
             if got < size:
                 raise errand_test.Failure(f"{name} gave {got} bytes")
             rates[name].append(got / taken / 1e9)
     medians = {name: tell(name, values, "GB/s") for name, values in rates.items()}
     ratios(medians.pop("errand"), medians, "of its rate")
+    # The rate is that of client, server and proxy on the processors that there are; this is the proxy's part alone.
+    medians = {name: tell(name, values, "s of processor time a GB") for name, values in work.items()}
+    ratios(medians.pop("errand"), medians, "of its time")
 
 
 def connect_broker(broker):
@@ -279,8 +300,9 @@ def call_many(connect, head, count, context=None):
 
 def provider_ways(t, world):
     context = ssl.create_default_context(cafile=errand_test.source("tests/peers/ca/ca.pem"))
-    provider = Provider("https://provider.example")
-    broker = Broker(t).start({"p": provider}, allow=[])
+    # As nginx: a line for each call, into a file.
+    provider = Provider("https://provider.example", capabilities="*")
+    broker = Broker(t, log_file=t.path("broker.log")).start({"p": provider}, allow=[])
     ways = {"direct": (lambda: connect_direct(world), "", "Host: provider.example\r\n", context),
             "errand": (lambda: connect_broker(broker), "/provider/p", f"Host: 127.0.0.1:{broker.port}\r\n{provider.header}", None)}
     if peer := start_peer(t, "nginx", world):
@@ -290,6 +312,10 @@ def provider_ways(t, world):
 
 def bench_call(t, world, options):
     print("a provider call of 1 KiB each way on a kept connection (target: adds no more than nginx does)")
+    # All on one processor: what is compared is work, not how far apart the scheduler has put two processes.
+    everywhere = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(everywhere)})
+    t.defer(os.sched_setaffinity, 0, everywhere)
     Upstream(t, "9.9.9.9:443")
     ways = provider_ways(t, world)
     times = {name: [] for name in ways}

@@ -239,6 +239,10 @@ const SessionRecord *session_record(const Session *s) {
         return s->record;
 }
 
+const char *session_waiting(_unused_ const Session *s) {
+        return NULL;
+}
+
 SessionState session_state(const Session *s) {
         return s->state;
 }
@@ -253,6 +257,10 @@ bool session_may_see(const Session *s, const Caller *c) {
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
         return begin(s, done, userdata, f);
+}
+
+int session_check_share(const Session *s, const Caller *caller, Fault *f) {
+        return s->manager->full && !caller->operator ? fault_set(f, ERROR_LIMIT, "half of them are yours") : 0;
 }
 
 int session_stop(Session *s, Done done, void *userdata, Fault *f) {

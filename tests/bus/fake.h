@@ -30,6 +30,7 @@ struct Manager {
         unsigned queries;  /* of receipts */
         bool wait;         /* Start, Stop, Attach and Collect are answered by fake_finish() */
         bool unreadable;   /* receipts and transcripts are */
+        bool full;         /* the caller's share of sessions that run is used up */
         bool stdio_taken;
         char **report;
         SessionOptions seen; /* of CreateSession, texts duplicated where tests look */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/io.h"
 #include "basic/text.h"
-#include "errandd/bus-link.h"
+#include "shared/bus-error.h"
 #include "test.h"
 #include "world.h"
 

@@ -2,7 +2,7 @@
 #include "basic/text.h"
 #include "errandd/action.h"
 #include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
+#include "errandd/bus-objects.h"
 #include "test.h"
 #include "world.h"
 
@@ -294,6 +294,22 @@ static void test_held_allowed(void) {
         end();
 }
 
+/* What one account may have running is looked at for who calls, before anything is begun. */
+static void test_share(void) {
+        Reply r;
+
+        begin();
+        fake_session(w.manager, "b2", STRANGER);
+        w.manager->full = true;
+        check_call(stranger, BUS_SESSION_ROOT "/b2", BUS_SESSION_INTERFACE, "Start", "LimitExceeded");
+        CHECK_INT(w.manager->acts, 0);
+        r = call(&w, owner, BUS_SESSION_ROOT "/b2", BUS_SESSION_INTERFACE, "Start", NULL); /* an operator */
+        CHECK_FINE(r);
+        reply_done(&r);
+        CHECK_INT(w.manager->acts, 1);
+        end();
+}
+
 static void test_held_denied(void) {
         Waiting waiting;
 
@@ -368,6 +384,7 @@ int main(void) {
         RUN(test_not_yours, "not yours and not there give the same error");
         RUN(test_filtered, "D001 D002: objects, lists and nodes are filtered for each caller");
         RUN(test_wrong_object, "a member on another kind of object, and paths of another form");
+        RUN(test_share, "C204: no account but an operator's starts more than its share");
         RUN(test_held_allowed, "C202: a held call goes on when it is allowed, and others are served meanwhile");
         RUN(test_held_denied, "a held call that is denied has no effect");
         RUN(test_held_vanished, "C194 C202: nothing starts after the client of a held call has gone");

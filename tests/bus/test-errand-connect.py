@@ -109,8 +109,8 @@ def _(t):
     user.errandd()
     code, _, error = command(t, system.address, user.address).run("session", "list")
     t.equal(code, NO_DAEMON, error)
-    t.contains(error, "errandd was to be started and did not come up")
-    t.contains(error, "journalctl -u errandd" + (", which an administrator may read" if os.getuid() else ""))
+    t.contains(error, "errandd did not start")
+    t.contains(error, "journalctl -xu errandd" + (", which an administrator may read" if os.getuid() else ""))
 
 
 @case("no bus at all: --system and --user say so, and else it is embedded")

@@ -2,6 +2,7 @@
 """Starts errand-broker as socket activation would, speaks its control and session protocols, and reaches its proxy from a session."""
 
 import array
+import contextlib
 import fcntl
 import json
 import os
@@ -111,7 +112,7 @@ class Provider:
 class Broker:
     """A broker process. Broker(t).start(allow=[…]) sets it up and hands a listener over."""
 
-    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=(), files=None):
+    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=(), files=None, log_file=None):
         self.t = t
         self.session = session
         self.directory = t.enter(errand_test.temporary_directory("errand-broker-"))
@@ -129,6 +130,7 @@ class Broker:
         self.control = None
         self.killed = False
         self.files = files
+        self.log_file = log_file  # to which the log goes instead of to log()
         self._start(environment or {}, own_account, arguments)
 
     def _start(self, environment, own_account, arguments):
@@ -146,9 +148,10 @@ class Broker:
         program = os.open(errand_test.program("errand-broker"), os.O_PATH | os.O_CLOEXEC)
         command += [f"control={listeners[0].fileno()}", f"session={listeners[1].fileno()}", "--", str(program), "errand-broker", *arguments]
         keep = {k: v for k, v in os.environ.items() if k in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS")}
-        with world().host.inside():
+        log = open(self.log_file, "ab") if self.log_file else contextlib.nullcontext(subprocess.PIPE)
+        with world().host.inside(), log as stderr:
             self.process = subprocess.Popen(command, pass_fds=[program, *(s.fileno() for s in listeners)], stdin=subprocess.DEVNULL,
-                                            stderr=subprocess.PIPE, cwd="/", env={"PATH": "/usr/bin:/bin", **keep, **environment})
+                                            stderr=stderr, cwd="/", env={"PATH": "/usr/bin:/bin", **keep, **environment})
         os.close(program)
         for s in listeners:
             s.close()
@@ -158,7 +161,7 @@ class Broker:
         self.reader.start()
 
     def _read_log(self):
-        for line in self.process.stderr:
+        for line in self.process.stderr or ():
             with self.log_changed:
                 self.log_lines.append(line.decode("utf-8", "replace").rstrip("\n"))
                 self.log_changed.notify_all()

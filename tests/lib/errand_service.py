@@ -45,6 +45,9 @@ class Client(errand_bus.Connection):
     def name_has_owner(self, name):
         return self._ask_bus("NameHasOwner", "s", name)[0]
 
+    def add_match(self, rule):
+        self._ask_bus("AddMatch", "s", rule)
+
     def reply(self, call, signature="", *values):
         self._write(errand_bus.RETURN, [(5, ("u", call["serial"])), (6, ("s", call["sender"]))], signature, values)
 
@@ -209,6 +212,8 @@ class ServiceManager(threading.Thread):
 
 
 class Service:
+    program = ("errandd", "--user")
+
     def __init__(self, t, config=None):
         self.t = t
         self.root = t.enter(errand_launch.directory_outside_of_tmp())
@@ -272,9 +277,9 @@ class Service:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": self.path("home"), "XDG_RUNTIME_DIR": self.path("run"),
                 "XDG_STATE_HOME": self.path("home"), "ERRAND_CONFIG": self.path("errand.json")}
 
-    def start_launcher(self):
+    def start_launcher(self, bailey=None):
         fd = os.dup(self.launch_socket.fileno())
-        programs = [os.open(errand_test.program(name), os.O_PATH | os.O_CLOEXEC) for name in ("errand-shim", "bailey")]
+        programs = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (errand_test.program("errand-shim"), bailey or errand_test.program("bailey"))]
         command, opened = activate(("launch", fd), program="errand-launch", arguments=("--shim-fd", str(programs[0]), "--bailey-fd", str(programs[1])))
         with open(self.log_path, "ab") as log:
             self.launcher = subprocess.Popen(command, pass_fds=[fd, opened, *programs], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
@@ -284,7 +289,7 @@ class Service:
 
     def start(self, *arguments, environment=None):
         """errandd, which may not get ready."""
-        command, opened = activate(program="errandd", arguments=("--user", *arguments))
+        command, opened = activate(program=self.program[0], arguments=(*self.program[1:], *arguments))
         with open(self.log_path, "ab") as log:
             self.errandd = subprocess.Popen(command, pass_fds=[opened], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/", env={
                 **self._environment(), "DBUS_SESSION_BUS_ADDRESS": f"unix:path={self.address}", "NOTIFY_SOCKET": self.notify_path, **(environment or {})})
@@ -300,6 +305,17 @@ class Service:
         if not text.startswith("READY=1"):
             raise errand_test.Failure(f"errandd says {text!r}")
         return self.client()
+
+    def watch_names(self, name):
+        """→ what says which owners the name has had since."""
+        watcher = Client(self.address)
+        self.t.defer(watcher.close)
+        watcher.add_match(f"type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{name}'")
+
+        def owners():
+            watcher.name_has_owner(name)  # what came before is there then
+            return [m["body"] for m in watcher.signals if m["member"] == "NameOwnerChanged" and m["body"][0] == name]
+        return owners
 
     def client(self):
         client = Client(self.address, "org.errand1")

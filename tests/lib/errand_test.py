@@ -53,7 +53,7 @@ def program(name):
         raise Failure("ERRAND_BUILD, the build directory, is not set")
     places = {"errand-broker": "src/broker", "bailey": "src/bailey", "errand-launch": "src/launch", "errand-shim": "src/shim",
               "errandd": "src/errandd", "errand-connect": "src/connect", "errand": "src/errand", "test-upstream": "tests/peers", "test-activate": "tests/peers", "without": "tests/sandbox",
-              "fake-manager": "tests/session"}
+              "fake-manager": "tests/session", "test-fuzz-bus": "tests/bus", "test-polkit-errandd": "tests/bus"}
     path = os.path.join(build, places[name], name)
     if not os.access(path, os.X_OK):
         raise Failure(f"{path} is not there: build first")

@@ -112,6 +112,41 @@ def _(t):
     owner.create("after", ["true"])
 
 
+@case("C204: a member takes neither all names of projects nor all places of sessions that run; others go on", timeout=180)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    owner, other = Client(OWNER), Client(MEMBER)
+    made = 0
+    while made < 400:
+        try:
+            owner.create("n1", ["true"], project=f"name{made}")
+        except BusError as error:
+            t.equal(error.name, "org.errand1.Error.LimitExceeded", error.text)
+            break
+        owner.session("n1", "Collect")
+        made += 1
+    # Those of earlier cases are the owner's, too.
+    t.equal(len(os.listdir("/var/lib/errand/.projects")) - made, 2, "projects of earlier cases")
+    t.equal(made, 255, "projects that were made")
+    owner.create("n1", ["true"], project="name0")
+    owner.session("n1", "Collect")
+    other.create("n2", ["true"], project="another")
+    other.session("n2", "Collect")
+
+    system.configure({"limits": {"maxLiveSessions": 4}})
+    t.defer(system.configure)
+    owner, other = Client(OWNER), Client(MEMBER)
+    for number in range(2):
+        owner.start(f"half{number}", ["/bin/sleep", "infinity"])
+        t.defer(Client("root").end, f"half{number}")
+    owner.create("half2", ["true"])
+    t.equal(owner.fails(f"{ROOT}/session/half2", SESSION, "Start"), "org.errand1.Error.LimitExceeded", "the third")
+    t.equal(owner.state("half2"), "created", "its state")
+    other.start("o2", ["/bin/sleep", "infinity"], project="another")
+    t.defer(other.end, "o2")
+    Client("root").session("half2", "Start")  # an operator's word counts
+
+
 @case("records of more sessions than a process has descriptors by default are taken up, and the next session starts", timeout=120)
 def _(t):
     t.log("journal", lambda: system.log()[-3000:])

@@ -75,6 +75,14 @@ def _(t):
                           if manager("is-active", u, check=False).status == 0], "end of its units")
 
 
+@case("T: the account's own journal has what was said of a session, by its id, from errandd and its broker")
+def _(t):
+    good("journalctl", "--sync")
+    found = good("journalctl", "-q", "--no-pager", "-o", "cat", "--output-fields=SYSLOG_IDENTIFIER", "ERRAND_SESSION=m1", f"_UID={UID}")
+    for name in ("errandd", "errand-broker"):
+        t.contains(found, name, "who said something")
+
+
 @case("C200: errandd restarted, and killed, finds its session again")
 def _(t):
     t.log("journal", log)

@@ -136,6 +136,12 @@ def weaker(w):
         check(ran(w, lacking=lacking)[0] == NOT_RUN and d.status == NOTHING and "nothing runs" in d.all[name]["cost"], d)
 
 
+def no_network_namespace(w):
+    d = doctor(w, lacking="unshare,0=0x40000000:ENOSPC")
+    status, gaps = ran(w, lacking="unshare,0=0x40000000:ENOSPC")
+    check(status == 0 and "namespaces" in gaps and "namespaces" in d.gaps() and d.status == WEAKER, (d, gaps))
+
+
 def no_namespaces(w):
     lacking = "clone3:EPERM unshare:EPERM"
     wrapper = lambda *more: [w.without, *lacking.split(), *more, "--", w.bailey]
@@ -238,6 +244,7 @@ main([
     ("a /sys that a container hides weakens a run", hidden_sysfs),
     ("C003: without Landlock, without seccomp", weaker),
     ("without namespaces a run falls back, without more nothing runs", no_namespaces),
+    ("C003: no network namespace alone", no_network_namespace),
     ("C007: in a sandbox", nested),
     ("uid 0 tries nothing for itself", no_root),
     ("C004 C103: no program of PATH or of the working directory is run", strange_path),

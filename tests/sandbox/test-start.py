@@ -83,11 +83,15 @@ def no_seccomp(world):
 
 
 def no_namespaces(world):
-    for error in ("EPERM", "ENOSYS", "ENOSPC", "EUSERS", "EINVAL"):
-        r = runs(world, without=[f"clone3:{error}"])
-        check("warning: no namespaces here" in r.err and r.isolated == 0 and r.gaps == ISOLATION_GAPS, r)
-    for error in ("EAGAIN", "ENOMEM"):
-        refused(world, "creating the namespaces", without=[f"clone3:{error}"])
+    # The network's is made and entered apart from the others.
+    for call, errors in (("clone3", ("EPERM", "ENOSYS", "ENOSPC", "EUSERS", "EINVAL")), ("unshare", ("ENOSPC", "EINVAL")), ("setns", ("EPERM",))):
+        for error in errors:
+            r = runs(world, without=[f"{call}:{error}"])
+            check("warning: no namespaces here" in r.err and r.isolated == 0 and r.gaps == ISOLATION_GAPS, r)
+        for error in ("EAGAIN", "ENOMEM"):
+            refused(world, "creating the namespaces", without=[f"{call}:{error}"])
+    r = runs(world, without=["setns,1=0x40000000:EPERM"])  # CLONE_NEWNET: in the first process itself
+    check(r.isolated == 0 and r.gaps == ISOLATION_GAPS, r)
     without = ["clone3:EPERM"]
     refused(world, "creating the namespaces", "--strict", without=without, options=["--strict"])
     accept = [o for g in ISOLATION_GAPS for o in ("--accept-gap", g)]
@@ -99,7 +103,12 @@ def no_namespaces(world):
 
 
 def fallback_holds(world):
-    w = ["clone3:EPERM"]
+    for call in ("clone3", "unshare"):
+        fallback_holds_without(world, [f"{call}:EPERM"])
+    check(world.bare([world.probe, f"read={world.secret}"]).out.endswith(" ok\n"))
+
+
+def fallback_holds_without(world, w):
     r = world.run([world.probe, f"read={world.secret}", f"write={world.secret}", "socket=2,1,0", "socket=10,2,0", "socket=16,3,0",
                    "socket=1,1,0", f"kill={os.getpid()}", f"stat={world.secret}"], without=w)
     got = r.answers()
@@ -107,7 +116,6 @@ def fallback_holds(world):
     check([got.pop(k) for k in (f"read={world.secret}", f"write={world.secret}")] == ["EACCES", "EACCES"], r)
     check(got.pop(f"kill={os.getpid()}") == "EPERM", r)
     check(set(got.values()) == {"EAFNOSUPPORT"}, r)
-    check(world.bare([world.probe, f"read={world.secret}"]).out.endswith(" ok\n"))
 
 
 def no_boundary(world):
@@ -345,9 +353,10 @@ def not_handed_over(world):
         broker = Broker(world, b'{"v":1,"type":"ready"}', token)
         refused(world, "token", **broker.options())
         broker.close()
-    broker = Broker(world, b'{"v":1,"type":"ready"}')
-    refused(world, "own network namespace", without=["clone3:EPERM"], **broker.options())
-    broker.close()
+    for call in ("clone3", "unshare"):
+        broker = Broker(world, b'{"v":1,"type":"ready"}')
+        refused(world, "own network namespace", without=[f"{call}:EPERM"], **broker.options())
+        broker.close()
 
 
 def silent_broker(world):

@@ -136,5 +136,49 @@ def waiting(t):
     process.communicate("end\n")
 
 
+# ---- sessions in which nothing happens ----
+
+def idle(t, seconds=1):
+    return Errand(t, {"sandbox": {"gracePeriodMs": 1000, "egress": {"allow": []}}, "timeouts": {"idleMs": seconds * 1000}})
+
+
+@case("a session in which nothing happens is warned about and stopped, and says why", timeout=60)
+def forgotten(t):
+    errand = idle(t)
+    errand.good("session create", "--id", "s1", "--", "/bin/sh", "-c", "echo up; sleep 1000")
+    bus = subscribe(t, errand)
+    bus.call(f"{ROOT}/session/s1", SESSION, "Start")
+    told = [text for kind, text in notices(bus, lambda m: m.get("member") == "Exited") if kind == "idle"]
+    t.equal(len(told), 2, told)
+    t.matches(told[0], r"^nothing has happened in the session for [0-9ms ]+, and nobody is attached: it will be stopped in [1-3]00ms \(timeouts\.idleMs\)$")
+    t.matches(told[1], r"^nothing has happened in the session for 1s( 100ms)?, and nobody is attached: it is stopped \(timeouts\.idleMs\)$")
+    shown = errand.json("session show", "s1")
+    t.equal((shown["state"], shown["exitReason"], shown["exitStatus"]), ("stopped", "idle", 143), "the end")
+    t.contains(transcript(errand, "s1"), f"\n[errand: {told[1]}]\n")
+
+
+@case("one that computes, one that speaks, and one that somebody is attached to or waits for go on, until they do no more", timeout=90)
+def not_idle(t):
+    errand = idle(t)
+    sessions = {"speaks": ("for i in $(seq 12); do sleep 0.2; echo $i; done; sleep 1000",),
+                "computes": ("end=$(($(date +%s) + 4)); while [ $(date +%s) -lt $end ]; do :; done; sleep 1000",),
+                "attached": ("sleep 1000", "--terminal")}
+    waits, _ = errand.started("waits", "/bin/sh", "-c", "echo up; sleep 4; exit 7")
+    for name, (command, *options) in sessions.items():
+        errand.good("session create", "--id", name, *options, "--", "/bin/sh", "-c", command)
+    bus = subscribe(t, errand)
+    for name in sessions:
+        bus.call(f"{ROOT}/session/{name}", SESSION, "Start")
+    terminal = bus.call(f"{ROOT}/session/attached", SESSION, "Attach", "a{sv}", {})[0]
+    t.equal(waits.wait(PATIENCE), 7, "the exit status of the one that is waited for")
+    for name in ("speaks", "computes"):
+        wait_for(lambda: errand.json("session show", name)["exitReason"] == "idle", f"the end of {name}")
+        shown = errand.json("session show", name)
+        t.check(shown["endedUSec"] - shown["startedUSec"] > 3_000_000, f"{name} was stopped too soon: {shown}")
+    t.equal(errand.json("session show", "attached")["state"], "running", "the one that is attached to")
+    os.close(terminal)
+    wait_for(lambda: errand.json("session show", "attached")["exitReason"] == "idle", "the end of the one that was attached to")
+
+
 if __name__ == "__main__":
     run()

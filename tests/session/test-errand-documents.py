@@ -3,7 +3,9 @@
 """Whatever tells of the command's verbs, options and configuration a second time says the same as their tables."""
 
 import json
+import os
 import re
+import shutil
 import subprocess
 
 from errand_test import case, program, run, source
@@ -57,6 +59,50 @@ def _(t):
             {v["verb"].replace(" ", "-"): [o["name"] for o in v["options"]] for v in table()}, "what is completed")
 
 
+@case("D T: zsh completes the verbs and options of the table, with their words, and no other")
+def _(t):
+    body = text("shell-completions", "zsh", "_errand")
+
+    def plain(words):
+        return words.replace("'\\''", "'").replace("\\:", ":").replace("\\[", "[").replace("\\]", "]")
+    found = {}
+    for verb, options in re.findall(r"^ +'?([a-z]+(?: [a-z]+)?)'?\)\n +options=\(\n(.*?)^ +\)$", body, re.M | re.S):
+        found[verb] = [(name, plain(words), plain(value) or None) for name, words, value in
+                       re.findall(r"^ +'(?:\([^)]*\))?\*?(--?[a-z-]+|-[a-zA-Z])[=+]?\[((?:[^\]\\]|\\.)*)\](?::((?:[^':\\]|\\.)*):.*)?'$", options, re.M)]
+    t.equal(found, {v["verb"]: [(name, o["help"], o["value"]) for o in v["options"] for name in (o["name"], o["brief"]) if name and o["name"] != "--help"]
+                    for v in table()}, "what is completed")
+    if shutil.which("zsh"):
+        t.equal(subprocess.run(["zsh", "-n", source("shell-completions", "zsh", "_errand")], check=False).returncode, 0, "syntax")
+
+
+@case("D T: fish completes the verbs and options of the table, with their words, and no other")
+def _(t):
+    found = {}
+    for verb, brief, name, value, words in re.findall(
+            r"^complete -c errand -n '__errand_verb ([a-z ]+)'(?: -s (.))? -l ([a-z-]+)( -[rx].*)? -d '((?:[^'\\]|\\.)*)'$",
+            text("shell-completions", "fish", "errand.fish"), re.M):
+        found.setdefault(verb, []).append(("--" + name, "-" + brief if brief else None, words.replace("\\'", "'"), bool(value)))
+    t.equal(found, {v["verb"]: [(o["name"], o["brief"], o["help"], bool(o["value"])) for o in v["options"]] for v in table()}, "what is completed")
+    if shutil.which("fish"):
+        t.equal(subprocess.run(["fish", "-n", source("shell-completions", "fish", "errand.fish")], check=False).returncode, 0, "syntax")
+
+
+@case("D T: the three shells have each verb's summary, and the ids of sessions where the verb wants them")
+def _(t):
+    zsh, fish = text("shell-completions", "zsh", "_errand"), text("shell-completions", "fish", "errand.fish")
+
+    def check(verb):
+        words = verb["summary"][0].lower() + verb["summary"][1:]
+        last = verb["verb"].split()[-1]
+        t.contains(zsh, f"'{last}:{words}'".replace("session's", "session'\\''s"), "zsh")
+        t.matches(fish, rf"-a {last} -d '{re.escape(words)}'".replace("session's", "session\\\\'s"), "fish")
+        ids = "ID" in verb["operands"]
+        rest = re.search(rf"^ +'?{verb['verb']}'?\)\n +options=\(\n.*?^ +\)\n +rest=\((.*?)\)$", zsh, re.M | re.S)[1]
+        t.equal("_errand_sessions" in rest, ids, "zsh, sessions")
+        t.equal(bool(re.search(rf"^complete -c errand -n '__errand_verb {verb['verb']}.* -a '\(__errand_sessions\)'$", fish, re.M)), ids, "fish, sessions")
+    t.each(table(), check)
+
+
 @case("D T: options that want a value have one to be completed, or are known to have none")
 def _(t):
     known = re.search(r"_errand_value\(\) \{(.*?)\n\}", text("shell-completions", "bash", "errand"), re.S)[1]
@@ -103,11 +149,67 @@ def _(t):
     t.equal(list(items), list(keys), "the keys of the page")
 
     def check(name):
-        t.contains(items[name].replace("\\&", ""), keys[name]["description"], "what is said")
-        default = keys[name].get("default")
+        said, key = items[name].replace("\\&", ""), keys[name]
+        t.contains(said, key["description"], "what is said")
+        t.contains(said, type_of(name, key), "the type and its bounds")
+        default = key.get("default")
         if isinstance(default, (str, bool, int)):
-            t.contains(items[name], f".Li {default if isinstance(default, str) else json.dumps(default)} .", "the default")
+            t.contains(said, f".Li {default if isinstance(default, str) else json.dumps(default)} .", "the default")
+        if "enum" in key:
+            t.contains(said, f"One of .Cm {' , '.join(key['enum'])} .", "the words")
     t.each(list(keys), check)
+    # A key that may do nothing says so, and no other does.
+    inert = set(re.findall(r'^        {"([a-zA-Z.]+)", [a-z_]+},', text("src", "errandd", "config-inert.c"), re.M))
+    t.equal({name for name, said in items.items() if "Does nothing" in said}, inert, "keys that may do nothing")
+
+
+def size(n):
+    for unit in ("", "k", "m", "g"):
+        if n % 1024 or n == 0:
+            return f"{n}{unit}"
+        n //= 1024
+    return f"{n}t"
+
+
+def type_of(name, key):
+    """As the page puts it."""
+    kind = key.get("type")
+    if isinstance(kind, list):
+        return f"A size, {size(key['minimum'])} to {size(key['maximum'])}."
+    if kind == "integer":
+        return f"{'Milliseconds' if name.endswith('Ms') else 'A number'}, {key['minimum']} to {key['maximum']}."
+    if kind == "number":
+        return f"A number, {key['minimum']:g} to {key['maximum']}."
+    if kind == "array":
+        item = key["items"]
+        what = "numbers, 1 to 65535" if item["type"] == "integer" else "absolute paths" if item.get("pattern") else "texts"
+        return f"A list of at most {key['maxItems']} {what}."
+    if kind == "string":
+        return "An absolute path." if key.get("pattern") else f"A text of at most {key['maxLength']} bytes." if "maxLength" in key else "A text."
+    if kind == "object":
+        return "An object of texts." if key.get("additionalProperties") == {"type": "string"} else ""
+    first = key.get("oneOf", [{}])[0]
+    return {"boolean": "True, false or a list of texts.", "string": "A secret."}.get(first.get("type"), "") if kind is None else "True or false."
+
+
+@case("T: the journal's catalogue explains every event of the log, with the fields that there are, in lines of 80 columns, and no other")
+def _(t):
+    ids = dict(re.findall(r'^#define (EVENT_[A-Z_]+) "([0-9a-f]+)"$', text("src", "shared", "event-id.h"), re.M))
+    entries = re.split(r"^-- ", text("data", "errand.catalog"), flags=re.M)[1:]
+    found = [entry.split("\n", 1)[0] for entry in entries]
+    t.equal(sorted(found), sorted(ids.values()), "the ids")
+    t.check(all(re.fullmatch("[0-9a-f]{32}", i) for i in found), "an id is none")
+    fields = set(re.findall(r'\{"(ERRAND_[A-Z]+)",', text("src", "basic", "log.c")))
+    sources = "".join(open(os.path.join(place, name), encoding="utf-8").read() for place, _, names in os.walk(source("src")) for name in names
+                      if name.endswith(".c"))
+    t.equal([name for name in ids if name not in sources], [], "events that nobody tells")
+    for entry in entries:
+        t.matches(entry, r"\A[0-9a-f]+\nSubject: .+\nDefined-By: errand\nDocumentation: man:.+\n\n(?s:.+)", "an entry")
+        t.equal(set(re.findall("@([A-Z_]+)@", entry)) - fields, set(), "fields that there are not")
+        t.check(max(map(len, entry.split("\n"))) <= 80, f"a long line: {entry}")
+    page = text("man", "errandd.8").split(".Ss Journal")[1].split(".Sh FILES")[0]
+    t.equal(set(re.findall(r"\b([A-Z]+_[A-Z]+)\b", page)) - {"_SYSTEMD_UNIT"}, fields | {"MESSAGE_ID"}, "the fields of errandd(8)")
+    t.equal(set(re.findall(r"^\.It Li ([0-9a-f]{32})$", page, re.M)), set(ids.values()), "the events of errandd(8)")
 
 
 @case("T: every verb has a help that names its options, and ends with 0")

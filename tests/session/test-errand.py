@@ -5,15 +5,26 @@
 import http.server
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import threading
 
 from errand_command import Errand
-from errand_test import case, program, run
+from errand_test import case, program, run, source
 
 DETACHED, LOST, NOT_SET_UP = 122, 123, 125
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def command_of(pid):
+    with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+        return f.read().strip()
 
 
 @case("C206 T: run gives the command's exit code, 128 + signal, and 125 to 127 as env(1) does")
@@ -468,6 +479,55 @@ def _(t):
     errand.await_state("s2", "stopped")
     t.equal(errand.run("session", "logs", "s2"), (0, "", ""), "one that ran and wrote nothing")
     t.lacks(errand.good("session", "show", "s2"), "reason", "what is shown")
+
+
+@case("T: a start that waits for a stopped launcher says so, goes on when it does, and is stopped by one Ctrl-C")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "true")
+    (launcher,) = [pid for pid in children(errand.daemon_pid()) if command_of(pid) == "errand-launch"]
+    os.kill(launcher, signal.SIGSTOP)
+    t.defer(os.kill, launcher, signal.SIGCONT)
+    first, second = errand.start("run", "--id", "s1", "true"), errand.start("run", "--id", "s2", "true")
+    errand.good("session", "create", "--id", "s3", "true")
+    third = errand.start("session", "start", "s3")
+    for process, session, more in ((first, "s1", "; Ctrl-C stops it"), (second, "s2", "; Ctrl-C stops it"), (third, "s3", "")):
+        t.equal(process.stderr.readline().decode(), f"errand: session {session}: waiting for errand-launch to start its sandbox{more}\n", "what is said")
+    t.equal(errand.json("session", "show", "s1")["waiting"], "errand-launch to start its sandbox", "for programs")
+    first.send_signal(signal.SIGINT)
+    t.contains(first.stderr.readline().decode(), "stopping session s1", "what is said")
+    os.kill(launcher, signal.SIGCONT)
+    t.equal([first.wait(20), second.wait(20), third.wait(20)], [130, 0, 0], "the exit codes")
+    t.equal(errand.json("session", "show", "s1")["waiting"], "", "for programs")
+
+
+@case("T: shells complete sessions and the hosts that were granted, live, and start no errandd for it")
+def _(t):
+    errand = Errand(t)
+    errand.environment["PATH"] = f"{os.path.dirname(program('errand'))}:{errand.environment['PATH']}"
+
+    def bash(*words):
+        script = ('compopt() { :; }; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _errand; printf "%s\\n" "${COMPREPLY[@]}"')
+        return ["bash", "-c", script, "bash", source("shell-completions", "bash", "errand"), *words]
+
+    def fish(*words):
+        return ["fish", "--no-config", "-c", f"source {source('shell-completions', 'fish', 'errand.fish')}; complete -C '{' '.join(words)}'"]
+
+    def complete(shell, *words):
+        done = subprocess.run(shell(*words), env=errand.environment, stdout=subprocess.PIPE, text=True, check=True, cwd=errand.project)
+        return [line.split("\t")[0] for line in done.stdout.splitlines() if line]
+    shells = [bash, *([fish] if shutil.which("fish") else [])]
+    for shell in shells:
+        t.equal(complete(shell, "errand", "session", "stop", ""), [], "without an errandd")
+    t.equal(errand.daemon_pid(), 0, "errandd")
+    errand.good("session", "create", "--embedded", "--id", "s1", "--", "sleep", "100")
+    errand.good("session", "start", "s1")
+    errand.good("grant", "s1", "api.example.com", "always")
+    errand.good("session", "create", "--id", "s2", "true")
+    for shell in shells:
+        t.equal(sorted(complete(shell, "errand", "session", "stop", "")), ["s1", "s2"], "sessions")
+        t.equal(complete(shell, "errand", "revoke", "s1", ""), ["api.example.com"], "hosts")
+        t.equal(complete(shell, "errand", "revoke", "s2", ""), [], "hosts")
 
 
 @case("T: a terminal of a desktop's service is no journal; a journal gets the priority in the place of the name")

@@ -525,6 +525,31 @@ static void test_many(void) {
         end();
 }
 
+/* Nobody's sessions but an operator's are more than half of those that may run. */
+static void test_share(void) {
+        const Caller plain = {.uid = geteuid()};
+        Session *s[3];
+        char id[16];
+        Fault f = {};
+
+        begin("{\"limits\": {\"maxLiveSessions\": 4}}");
+        for (size_t i = 0; i < ELEMENTSOF(s); i++) {
+                (void) snprintf(id, sizeof(id), "share%zu", i);
+                s[i] = create(id, "sleep 1000", false);
+                if (i < 2) {
+                        check_fault(session_check_share(s[i], &plain, &f), &f);
+                        start(s[i]);
+                }
+        }
+        CHECK(session_check_share(s[2], &plain, &f) < 0);
+        CHECK_INT(f.code, ERROR_LIMIT);
+        CHECK(strstr(f.text, "2 sessions of uid") && strstr(f.text, "of the 4 that"));
+        fault_done(&f);
+        check_fault(session_check_share(s[2], &owner, &f), &f);
+        check_fault(session_check_share(s[0], &plain, &f), &f); /* it runs, and is refused for that */
+        end();
+}
+
 int main(void) {
         sigset_t set;
 
@@ -544,5 +569,6 @@ int main(void) {
         RUN(test_second, "a second errandd on a state directory is refused");
         RUN(test_places, "C109: a project that holds errand's own state is refused");
         RUN(test_many, "ten sessions at once");
+        RUN(test_share, "C204: one account has half of the sessions that may run, and no more");
         return TEST_END();
 }

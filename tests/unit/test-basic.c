@@ -102,6 +102,7 @@ static void test_json_writer(void) {
         json_add_string(&w, "a", "q\"\\\n\xff\xc3\xa9");
         json_open_array(&w, "b");
         json_add_u64(&w, NULL, UINT64_MAX);
+        json_add_u64(&w, NULL, 0);
         json_add_bool(&w, NULL, true);
         json_add_null(&w, NULL);
         json_open_object(&w, NULL);
@@ -109,7 +110,7 @@ static void test_json_writer(void) {
         json_close_array(&w);
         json_close_object(&w);
         CHECK_INT(json_writer_finish(&w, &text, NULL), 0);
-        CHECK_STR(text, "{\"a\":\"q\\\"\\\\\\u000a\xef\xbf\xbd\xc3\xa9\",\"b\":[18446744073709551615,true,null,{}]}");
+        CHECK_STR(text, "{\"a\":\"q\\\"\\\\\\u000a\xef\xbf\xbd\xc3\xa9\",\"b\":[18446744073709551615,0,true,null,{}]}");
 }
 
 static void test_secret(void) {

@@ -51,6 +51,36 @@ static void test_keys(void) {
         CHECK(n > 60);
 }
 
+/* What users were told of, each to be there under that very name. */
+static void test_promised(void) {
+        static const char *const promised[] = {
+                "projectRoot", "stateDir", "agent.providers.credential", "agent.providers.baseUrl", "agent.providers.kind", "agent.providers.placement",
+                "agent.providers.capabilities", "agent.providers.strictCapabilities", "agent.providers.broker", "github.token", "github.app", "sandbox.backend",
+                "sandbox.requireFullEnforcement", "sandbox.network", "sandbox.egress.mode", "sandbox.egress.allow", "sandbox.egress.allowInternal",
+                "sandbox.egressPorts", "sandbox.image", "sandbox.incus.project", "sandbox.incus.image", "sandbox.incus.golden", "sandbox.incus.rootSize",
+                "sandbox.incus.guestUid", "sandbox.hideHostAddress", "sandbox.policyExtra.read", "sandbox.policyExtra.write", "sandbox.policyExtra.execute",
+                "sandbox.env", "sandbox.pathExtra", "sandbox.memory", "sandbox.cpus", "sandbox.pids", "sandbox.fileMax", "sandbox.tmpSize", "sandbox.shmSize",
+                "sandbox.disk", "sandbox.diskCheckMs", "sandbox.gracePeriodMs",
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(promised); i++) {
+                const ConfigKey *keys = config_keys, *found = NULL;
+                size_t n_keys = n_config_keys;
+                for (const char *part = promised[i]; *part; part += strcspn(part, "."), part += *part == '.') {
+                        size_t n = strcspn(part, ".");
+                        found = NULL;
+                        for (size_t k = 0; k < n_keys && !found; k++)
+                                if (strlen(keys[k].name) == n && memcmp(keys[k].name, part, n) == 0)
+                                        found = &keys[k];
+                        if (!found)
+                                test_fail(__FILE__, __LINE__, "there is no key %s", promised[i]);
+                        bool providers = found->type == CONFIG_PROVIDERS;
+                        keys = providers ? config_provider_keys : found->children;
+                        n_keys = providers ? n_config_provider_keys : found->n_children;
+                }
+        }
+}
+
 int main(int argc, char **argv) {
         if (config_schema_write(&wanted) < 0)
                 return 1;
@@ -64,6 +94,7 @@ int main(int argc, char **argv) {
         }
         RUN(test_same, "the editors' schema is what the table of keys makes");
         RUN(test_keys, "the schema is JSON and holds every key");
+        RUN(test_promised, "every key that was promised is there");
         free(wanted);
         free(kept);
         return TEST_END();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,11 +116,16 @@ static void test_closed(void) {
                 DiskUsage usage = {};
                 if (geteuid() == 0 && (setgid(65534) < 0 || setuid(65534) < 0))
                         _exit(2);
+                pid_t probe = fork();
+                if (probe == 0)
+                        _exit(unshare(CLONE_NEWUSER) < 0);
+                int namespaces = 1;
+                (void) waitpid(probe, &namespaces, 0);
                 disk_usage_prepare();
                 if (disk_usage_measure(top, &usage) < 0)
                         _exit(3);
                 /* Where there are no user namespaces it says that there is more. */
-                _exit(usage.whole ? about(usage.bytes, 8 * BLOCK) ? 0 : 4 : usage.bytes < SLACK ? 0 : 5);
+                _exit(usage.whole != (namespaces == 0) ? 4 : !usage.whole || about(usage.bytes, 8 * BLOCK) ? 0 : 5);
         }
         int status;
         CHECK_INT(waitpid(pid, &status, 0), pid);

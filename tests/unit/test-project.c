@@ -10,7 +10,7 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 #include "basic/text.h"
-#include "errandd/project.h"
+#include "errandd/project-tally.h"
 #include "test.h"
 
 static char base[64], root_path[96], state_path[96];
@@ -146,6 +146,38 @@ static void test_owners(void) {
         CHECK(again >= 0);
 }
 
+static size_t tallied(ProjectTally *t, int owners, uid_t uid) {
+        size_t n = 1000;
+
+        CHECK_INT(project_tally_count(t, owners, uid, &n), 0);
+        return n;
+}
+
+static void test_tally(void) {
+        ProjectTally t = {};
+        char name[32];
+        Fault f = {};
+
+        _cleanup_close_ int owners = project_owners_open(state);
+        CHECK(owners >= 0);
+        size_t before = tallied(&t, owners, 1000);
+        for (unsigned i = 0; i < 20; i++) {
+                (void) snprintf(name, sizeof(name), "tally%u", i);
+                CHECK_INT(project_claim(owners, name, i % 4 == 0 ? 4000000000U : 1000, &f), 0);
+                CHECK_INT(project_tally_add(&t, owners, i % 4 == 0 ? 4000000000U : 1000), 0);
+        }
+        CHECK_INT(tallied(&t, owners, 1000), before + 15);
+        CHECK_INT(tallied(&t, owners, 4000000000U), 5);
+        CHECK_INT(tallied(&t, owners, 1), 0);
+        /* Somebody else has changed it, and one is damaged, and one is no project. */
+        CHECK_INT(unlinkat(owners, "tally1", 0), 0);
+        CHECK_INT(close(openat(owners, "tally2", O_WRONLY | O_TRUNC | O_CLOEXEC)), 0);
+        CHECK_INT(close(openat(owners, ".tally2.new", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), 0);
+        CHECK_INT(tallied(&t, owners, 1000), before + 13);
+        CHECK_INT(tallied(&t, owners, 4000000000U), 5);
+        project_tally_done(&t);
+}
+
 int main(void) {
         char command[96];
 
@@ -164,6 +196,7 @@ int main(void) {
         RUN(test_root, "projectRoot and the state lie apart, and nobody else makes projects");
         RUN(test_owners, "who owns a project is kept, and what is damaged is nobody's");
         RUN(test_mounts, "a mount point is no project, also of the same file system");
+        RUN(test_tally, "C204: how many projects each account has is counted once, and again when somebody else changed them");
         (void) snprintf(command, sizeof(command), "rm -rf %s", base);
         (void) !system(command);
         return TEST_END();

@@ -111,7 +111,7 @@ static void test_inert(void) {
 
         inert("{}", CONFIG_USER, NULL, NULL);
         inert(everything, CONFIG_SYSTEM, "sandbox.egress.allow does nothing: sandbox.egress.mode is \"open\"", NULL);
-        inert(everything, CONFIG_EMBEDDED, "stateDir does nothing: --state-dir", "operators does nothing: ", "sandbox.egress.allow", NULL);
+        inert(everything, CONFIG_EMBEDDED, "stateDir does nothing: --state-dir moves", "operators does nothing: ", "sandbox.egress.allow", NULL);
         inert("{\"sandbox\":{\"network\":\"none\",\"egressPorts\":[80],\"hideHostAddress\":true}}", CONFIG_SYSTEM,
               "sandbox.egressPorts does nothing: sandbox.network is \"none\"", "sandbox.hideHostAddress", NULL);
         inert("{\"sandbox\":{\"hideHostAddress\":true,\"image\":\"x\",\"incus\":{\"image\":\"x\"}}}", CONFIG_SYSTEM,

@@ -61,6 +61,8 @@ static void make_authority(Authority *a) {
         must(gnutls_x509_crt_export2(a->certificate, GNUTLS_X509_FMT_PEM, &a->pem));
 }
 
+#define RECORD_SIZE 100U
+
 typedef struct Server {
         const Authority *issuer;
         const char *name;
@@ -69,6 +71,7 @@ typedef struct Server {
         bool plain;             /* answers in clear text */
         bool wants_certificate;
         bool rude;              /* ends without close_notify */
+        unsigned records;       /* of RECORD_SIZE bytes, after the answer */
         gnutls_datum_t tickets; /* the key of its tickets */
         /* what it saw */
         int fd, error;
@@ -100,6 +103,11 @@ static int serve_session(Server *s, gnutls_certificate_credentials_t credentials
                 ssize_t n = gnutls_record_recv(session, s->got, sizeof(s->got) - 1);
                 if (n > 0)
                         gnutls_record_send(session, "answer", 6);
+                for (unsigned i = 0; i < s->records; i++) {
+                        char record[RECORD_SIZE];
+                        memset(record, (int) i, sizeof(record));
+                        gnutls_record_send(session, record, sizeof(record));
+                }
                 if (!s->rude)
                         gnutls_bye(session, GNUTLS_SHUT_WR);
         }
@@ -206,6 +214,37 @@ static void test_good(void) {
         }
 }
 
+/* What has come is told as pending, however many records of it, and is read without an event, to its end. */
+static void test_small_records(void) {
+        _cleanup_(tls_peer_freep) TlsPeer *peer = peer_of("provider.example", false);
+        _cleanup_(stream_freep) Stream *stream = NULL;
+        Server s = {.issuer = &known, .name = "provider.example", .records = 100};
+        char problem[TLS_PROBLEM_MAX], record[RECORD_SIZE];
+        uint32_t events = 0;
+        int fds[2], e;
+
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) >= 0);
+        s.fd = fds[1];
+        CHECK(fd_nonblock(fds[0], true) >= 0);
+        CHECK_INT(stream_new(fds[0], peer, &stream), 0);
+        CHECK_INT(pthread_create(&s.thread, NULL, serve, &s), 0);
+        while ((e = stream_handshake(stream, &events, problem)) == -EAGAIN)
+                wait_for(fds[0], events);
+        CHECK_INT(e, 0);
+        CHECK(!stream_pending(stream));
+        CHECK_INT(stream_read(stream, record, sizeof(record)), -EAGAIN);
+        CHECK_INT(stream_write(stream, "hello", 5), 5);
+        pthread_join(s.thread, NULL);
+        CHECK_INT(stream_read(stream, record, sizeof(record)), 6);
+        for (unsigned i = 0; i < s.records; i++) {
+                CHECK(stream_pending(stream));
+                CHECK_INT(stream_read(stream, record, sizeof(record)), RECORD_SIZE);
+                CHECK(record[0] == (char) i && record[RECORD_SIZE - 1] == (char) i);
+        }
+        CHECK(stream_pending(stream));
+        CHECK_INT(stream_read(stream, record, sizeof(record)), 0);
+}
+
 static void test_address(void) {
         _cleanup_(tls_peer_freep) TlsPeer *peer = peer_of("127.0.0.1", true);
         Server s = {.issuer = &known, .name = "127.0.0.1"}, other = {.issuer = &known, .name = "provider.example"};
@@ -280,6 +319,7 @@ int main(void) {
         make_authority(&known);
         make_authority(&unknown);
         RUN(test_good, "TLS: the right name and issuer, over TLS 1.3 and 1.2, and resumption");
+        RUN(test_small_records, "TLS: what was read ahead is read on, and nothing is waited for that has come");
         RUN(test_address, "TLS: an address is checked as one, and not sent as a name");
         RUN(test_truncated, "C158: an end without close_notify is no end");
         RUN(test_refused, "TLS: another name, issuer, time, version or protocol is refused before a byte is sent");

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errand/activation.h"
+
+#define DRIVER "org.freedesktop.DBus"
+#define DRIVER_PATH "/org/freedesktop/DBus"
+#define SYSTEMD "org.freedesktop.systemd1"
+#define UNIT_PATH "/org/freedesktop/systemd1/unit/errandd_2eservice"
+#define START_USEC (60 * USEC_PER_SEC) /* errandd probes its backend before it takes its name */
+#define ANSWER_USEC (5 * USEC_PER_SEC)
+#define LOOK_USEC (250 * USEC_PER_MSEC)
+#define SAY_USEC (3 * USEC_PER_SEC)
+
+typedef struct Activation {
+        sd_bus *bus;
+        MessageBusKind kind;
+        bool answered, said;
+        unsigned down; /* looks, one after the other, that found the unit neither up nor on its way */
+        char *problem;
+} Activation;
+
+static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+        Activation *a = userdata;
+
+        a->answered = true;
+        if (e)
+                a->problem = strdup(e->message ?: e->name);
+        return 0;
+}
+
+static int get(sd_bus *bus, const char *interface, const char *property, sd_bus_message **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(bus, &m, SYSTEMD, UNIT_PATH, "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ss", interface, property);
+        return r < 0 ? r : sd_bus_call(bus, m, ANSWER_USEC, NULL, ret);
+}
+
+static int get_text(sd_bus *bus, const char *interface, const char *property, char **ret) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        const char *s;
+        int r;
+
+        r = get(bus, interface, property, &m);
+        if (r >= 0)
+                r = sd_bus_message_read(m, "v", "s", &s);
+        if (r < 0)
+                return r;
+        *ret = strdup(s);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* 1: neither up nor on its way; 0: it may come yet, or nobody can say. */
+static int look_whether_down(sd_bus *bus) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_free_ char *state = NULL;
+        uint32_t job;
+
+        if (get_text(bus, SYSTEMD ".Unit", "ActiveState", &state) < 0 || (!streq(state, "failed") && !streq(state, "inactive")) ||
+            get(bus, SYSTEMD ".Unit", "Job", &m) < 0 || sd_bus_message_read(m, "v", "(uo)", &job, NULL) < 0)
+                return 0;
+        return job == 0;
+}
+
+/* errandd's own exit codes. */
+static int why(const Activation *a, char **ret) {
+        const char *file = a->kind == MESSAGE_BUS_SYSTEM ? "/etc/errand/errand.json" : "~/.config/errand/errand.json";
+        const char *systemctl = a->kind == MESSAGE_BUS_SYSTEM ? "systemctl" : "systemctl --user";
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_free_ char *result = NULL;
+        int32_t status = 0;
+        int r;
+
+        (void) get_text(a->bus, SYSTEMD ".Service", "Result", &result);
+        if (get(a->bus, SYSTEMD ".Service", "ExecMainStatus", &m) < 0 || sd_bus_message_read(m, "v", "i", &status) < 0)
+                status = 0;
+        if (streq_ptr(result, "start-limit-hit"))
+                r = asprintf(ret, "it failed too often in a row; once that is mended: %s reset-failed errandd", systemctl);
+        else if (status == 2)
+                r = asprintf(ret, "its configuration is refused\nerrand config check %s lists what is wrong with it", file);
+        else if (status == 3)
+                r = asprintf(ret, "a guarantee cannot be enforced on this host\nbailey doctor says what to do about it; "
+                             "sandbox.requireFullEnforcement set to false in %s does without", file);
+        else if (status == 4)
+                r = asprintf(ret, "another errandd serves its state already");
+        else
+                r = asprintf(ret, "errandd.service failed (%s, exit code %d)", result ?: "for no reason that is known", status);
+        return r < 0 ? -ENOMEM : 0;
+}
+
+static int tick(Activation *a, usec_t began) {
+        /* Not at the first look: the bus may be about to ask for it. */
+        a->down = look_whether_down(a->bus) > 0 ? a->down + 1 : 0;
+        if (a->down >= 3) {
+                a->answered = true;
+                return why(a, &a->problem);
+        }
+        if (!a->said && now_monotonic() - began >= SAY_USEC) {
+                a->said = true;
+                log_info("waiting for errandd, which is being started (%s status errandd)", a->kind == MESSAGE_BUS_SYSTEM ? "systemctl" : "systemctl --user");
+        }
+        return 0;
+}
+
+int activation_start(sd_bus *bus, MessageBusKind kind, char **ret_problem) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
+        Activation a = {.bus = bus, .kind = kind};
+        usec_t began = now_monotonic(), looked = began;
+        int r;
+
+        r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH, DRIVER, "StartServiceByName");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "su", BUS_NAME, 0U);
+        if (r >= 0)
+                r = sd_bus_call_async(bus, &slot, m, on_answer, &a, START_USEC);
+        while (r >= 0 && !a.answered) {
+                r = sd_bus_process(bus, NULL);
+                if (r == 0)
+                        r = sd_bus_wait(bus, LOOK_USEC);
+                if (r == -EINTR)
+                        r = 0;
+                if (r >= 0 && !a.answered && now_monotonic() - looked >= LOOK_USEC) {
+                        looked = now_monotonic();
+                        r = tick(&a, began);
+                }
+        }
+        if (r < 0) {
+                free(a.problem);
+                return r;
+        }
+        if (!a.problem)
+                return 0;
+        *ret_problem = a.problem;
+        return -EREMOTEIO;
+}

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who may: sees every message of a connection before libsystemd does. */
+
+#include "errandd/bus-link.h"
+
+int gate_filter(sd_bus_message *m, void *userdata /* the connection */, sd_bus_error *error);
+void gate_forget(BusLink *l); /* drops what waits for an authorization */

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The MESSAGE_ID of the log's main events, for journalctl MESSAGE_ID=… and its catalogue: data/errand.catalog explains each, and a test compares. An id
+ * stays with its event for good. */
+
+#define EVENT_SESSION_STARTED "4d8733b4170944f487979a0d16a93428"
+#define EVENT_SESSION_ENDED "cbaaa759ead54c25a4e85a8e6742087c"
+#define EVENT_SESSION_FAILED "cd2c5a9cad894a99adda7d5fd59aeb0b"
+#define EVENT_HOST_REFUSED "6cda739f3b2e4a20856ab5c8f1583758"
+#define EVENT_GRANT_GIVEN "f80519bc63dc44ceb92c0036c38b6dce"
+#define EVENT_GRANT_REVOKED "c8b215e9a50741399250e75f8682e004"
+#define EVENT_GRANT_USED "d3282d2b86214da6ad00ec64aa1b165b"
+#define EVENT_BROKER_CRASHED "3040f518f5ff49288a496ee843a4103b"
+#define EVENT_BROKER_BACK "4707607970534975b3efd976a31e0bbf"
+#define EVENT_BROKER_LOST "78cd208fe1f04dd98cc583b89cca3162"
+#define EVENT_CONFIGURATION_REFUSED "984e7d05eab940989adfcfb0d7a8c882"
+#define EVENT_GUARANTEE_MISSING "e6b3cf4d6d0c4823a40f8f1b0f7b9ffa"
+#define EVENT_BUDGET_SPENT "34001cceebe34a69a0d2fb350456a689"
+#define EVENT_DISK_BUDGET "74942f275e6547bf8bd3384e64911f3b"
+#define EVENT_SESSION_IDLE "576455c1727540118fcb3b3f1e53a499"
+#define EVENT_TAMPERING "ef0cf79de5304f069008bd835cc90a77"
+#define EVENT_SCOPE_STOPPED "ff9d8805fbc04d41964734bd558a733f"
+#define EVENT_RECEIPTS_MISSING "d922ddf73723405988da4b23193ebe7f"
