@@ -124,11 +124,16 @@ static void close_soon(Connection *c) {
 }
 
 /* Edge-triggered, and set anew after each event: the loop, which dispatches one source a turn, is then told of each once, and not
- * of thousands again and again. Setting it looks at once, so nothing is missed. */
+ * of thousands again and again. Setting it looks at once, so nothing is missed; when all that came was read, there is nothing to miss. */
 static void watch(Connection *c, uint32_t events) {
+        if (events == EPOLLIN)
+                events = CONNECTION_EVENTS;
+        if (events == c->watched)
+                return;
         int r = sd_event_source_set_io_events(c->io, events | EPOLLET);
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->io, SD_EVENT_ON);
+        c->watched = events;
         if (r < 0)
                 close_soon(c);
 }
@@ -140,7 +145,8 @@ static int add_sources(Connection *c) {
         sd_event *event = c->broker->event;
 
         int r = sd_event_add_time_relative(event, &c->timer, CLOCK_MONOTONIC, IDLE_TIMEOUT_USEC, 50 * USEC_PER_MSEC, on_timer, c);
-        return r < 0 ? r : sd_event_add_io(event, &c->io, c->fd, EPOLLIN | EPOLLET, on_io, c);
+        c->watched = CONNECTION_EVENTS;
+        return r < 0 ? r : sd_event_add_io(event, &c->io, c->fd, c->watched | EPOLLET, on_io, c);
 }
 
 /* The bytes of the request's head are used up. */
@@ -300,7 +306,10 @@ static void on_readable(Connection *c) {
                         return;
                 }
         }
-        ssize_t n = recv(c->fd, c->in + c->in_size, CLIENT_BUFFER_SIZE - c->in_size, 0);
+        size_t room = CLIENT_BUFFER_SIZE - c->in_size;
+        ssize_t n = recv(c->fd, c->in + c->in_size, room, 0);
+        if (n == (ssize_t) room) /* there may be more */
+                c->watched = 0;
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
                 if (c->in_size == 0)
                         release_buffer(c);
@@ -348,6 +357,7 @@ static void drain(Connection *c) {
         char dropped[4096];
 
         ssize_t n = recv(c->fd, dropped, sizeof(dropped), 0);
+        c->watched = 0;
         if (n > 0)
                 c->drained += (size_t) n;
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR) || c->drained > DRAIN_MAX)
@@ -359,6 +369,8 @@ static void drain(Connection *c) {
 static int on_io(_unused_ sd_event_source *s, _unused_ int fd, uint32_t revents, void *userdata) {
         Connection *c = userdata;
 
+        if (c->exchange || revents != EPOLLIN)
+                c->watched = 0;
         if (c->exchange) {
                 exchange_on_client(c->exchange, revents);
                 return 0;

@@ -5,6 +5,7 @@
  * absolute-form and provider routes → exchange.c), socks.c on SOCKS5 (→ egress.c). It answers refusals itself. While an exchange or a
  * tunnel is running, it is told the socket's events. */
 
+#include <sys/epoll.h>
 #include <systemd/sd-event.h>
 
 #include "basic/clock.h"
@@ -40,11 +41,14 @@ typedef enum ConnectionState {
         CONNECTION_CLOSING,  /* is freed from the loop as soon as it comes by */
 } ConnectionState;
 
+#define CONNECTION_EVENTS ((uint32_t) (EPOLLIN | EPOLLRDHUP)) /* of one that waits for a request; an end that came with it is told apart */
+
 struct Connection {
         Broker *broker;
         int fd;                 /* non-blocking, CLOEXEC */
         sd_event_source *io;    /* the connection's own, which tells an exchange while there is one; NULL while a tunnel is in charge */
         sd_event_source *timer; /* as io */
+        uint32_t watched;       /* events that io is set to, when all that it told was seen to: then it need not be set anew. 0 = it must be */
         char *in;               /* CLIENT_BUFFER_SIZE bytes while a request is read; bytes not yet consumed */
         size_t in_size;
         char *out; /* answer of our own not yet written */

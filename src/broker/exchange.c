@@ -164,7 +164,12 @@ static int update_events(Exchange *e) {
                 client |= EPOLLIN;
         if (relay_buffer_size(&e->answer.out) > 0)
                 client |= EPOLLOUT;
-        int r = sd_event_source_set_io_events(e->c->io, client);
+        int r = 0;
+        /* What a waiting connection is told, each once, is enough here as well. */
+        if (client != EPOLLRDHUP || e->c->watched != CONNECTION_EVENTS) {
+                e->c->watched = 0;
+                r = sd_event_source_set_io_events(e->c->io, client);
+        }
         if (r < 0 || !e->stream)
                 return r;
 

@@ -19,7 +19,7 @@ typedef struct ExchangeTarget {
  * errno: nothing was taken over and nothing answered; -ENOBUFS: the session holds too much already. */
 int exchange_start(Connection *c, const Http1Head *head, size_t head_size, const ExchangeTarget *target);
 
-/* The events of c's socket (level-triggered) and its timer, while c->exchange is set: by then e may be gone. */
+/* The events of c's socket and its timer, while c->exchange is set: by then e may be gone. */
 void exchange_on_client(Exchange *e, uint32_t events);
 void exchange_on_timer(Exchange *e);
 

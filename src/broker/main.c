@@ -16,18 +16,20 @@
 #define SECONDS_MAX (30U * 24U * 3600U) /* of an option's */
 
 static const char help[] = "errand-broker [OPTIONS]\n\n"
-                           "One session's way out. Started as by socket activation, with two SOCK_SEQPACKET sockets:\n"
+                           "One session's way out. Started as by socket activation, with two\n"
+                           "SOCK_SEQPACKET sockets:\n"
                            "  control   listening or connected: the supervisor's requests\n"
                            "  session   listening: where the session hands its listener over\n"
-                           "A service manager that keeps descriptors for it (FileDescriptorStoreMax=) has it go\n"
-                           "on with its session after it was killed.\n\n"
-                           "  --control-user USER  account, by name or number, that control accepts beside root\n"
-                           "                       (default: its own)\n"
+                           "A service manager that keeps descriptors for it (FileDescriptorStoreMax=) has\n"
+                           "it go on with its session after it was killed.\n\n"
+                           "  --control-user USER  account, by name or number, that control accepts\n"
+                           "                       beside root (default: its own)\n"
                            "  --control-uid UID    the same, by number only\n"
-                           "  --idle SECONDS       leave after so long without supervisor, listener and connections\n"
-                           "                       (default: 30)\n"
+                           "  --idle SECONDS       leave after so long without supervisor, listener and\n"
+                           "                       connections (default: 30)\n"
                            "  --tunnel-idle SECONDS\n"
-                           "                       end a tunnel that moved nothing for so long (default: 7200)\n"
+                           "                       end a tunnel that moved nothing for so long\n"
+                           "                       (default: 7200)\n"
                            "  --debug              say more\n"
                            "  --help, --version\n";
 

@@ -5,7 +5,6 @@
 typedef struct Kept {
         Upstream *upstream;
         Stream *stream;
-        sd_event_source *timer;
         usec_t until;
 } Kept;
 
@@ -14,6 +13,8 @@ struct Upstream {
         TlsPeer *peer;   /* NULL = plain http */
         Kept *kept[UPSTREAM_KEPT_MAX]; /* the last used at the end */
         size_t n_kept;
+        sd_event_source *timer; /* of all; NULL before the first */
+        usec_t armed;           /* when it fires; USEC_INFINITY = not */
 };
 
 static void kept_remove(Kept *k) {
@@ -25,7 +26,6 @@ static void kept_remove(Kept *k) {
                         u->n_kept--;
                         break;
                 }
-        sd_event_source_disable_unref(k->timer);
         stream_close(k->stream);
         free(k);
 }
@@ -34,14 +34,45 @@ static void on_kept_io(uint32_t events, void *userdata) {
         Kept *k = userdata;
         char byte;
 
-        /* A TLS ticket is no answer; anything else, end of file included, makes it useless. */
-        if (!(events & (EPOLLHUP | EPOLLERR)) && stream_is_tls(k->stream) && stream_read(k->stream, &byte, 1) == -EAGAIN)
+        /* A TLS ticket is no answer, and an event may be about what was read before it was kept; anything else, end of file included, makes it useless. */
+        if (!(events & (EPOLLHUP | EPOLLERR)) && stream_read(k->stream, &byte, 1) == -EAGAIN)
                 return;
         kept_remove(k);
 }
 
-static int on_kept_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
-        kept_remove(userdata);
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
+
+/* So that it fires at `when` at the latest. What is kept anew for each call does not touch it: it is found out when it fires. */
+static int arm(Upstream *u, usec_t when) {
+        int r;
+
+        if (u->armed <= when)
+                return 0;
+        if (!u->timer)
+                r = sd_event_add_time(u->event, &u->timer, CLOCK_MONOTONIC, when, USEC_PER_SEC, on_timer, u);
+        else {
+                r = sd_event_source_set_time(u->timer, when);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(u->timer, SD_EVENT_ONESHOT);
+        }
+        if (r >= 0)
+                u->armed = when;
+        return r;
+}
+
+static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        usec_t now = now_monotonic(), next = USEC_INFINITY;
+        Upstream *u = userdata;
+
+        u->armed = USEC_INFINITY;
+        for (size_t i = u->n_kept; i-- > 0;)
+                if (u->kept[i]->until <= now)
+                        kept_remove(u->kept[i]);
+                else
+                        next = MIN(next, u->kept[i]->until);
+        if (next < USEC_INFINITY && arm(u, next) < 0)
+                while (u->n_kept > 0)
+                        kept_remove(u->kept[0]);
         return 0;
 }
 
@@ -53,6 +84,7 @@ int upstream_get(Broker *b, const Provider *provider, Upstream **ret) {
                 if (!u)
                         return -ENOMEM;
                 u->event = b->event;
+                u->armed = USEC_INFINITY;
                 if (p->tls) {
                         int r = tls_peer_new(p->host.name, p->host.kind != HOST_NAME, p->ca_pem, p->ca_pem_size, &u->peer);
                         if (r < 0) {
@@ -99,8 +131,7 @@ void upstream_keep(Upstream *u, Stream *s, usec_t idle) {
         if (!k)
                 return;
         *k = (Kept) {.upstream = u, .until = now_monotonic() + idle};
-        if (stream_watch(stream, u->event, UPSTREAM_EVENTS, on_kept_io, k) >= 0 &&
-            sd_event_add_time(u->event, &k->timer, CLOCK_MONOTONIC, k->until, USEC_PER_SEC, on_kept_timer, k) >= 0) {
+        if (stream_watch(stream, u->event, UPSTREAM_EVENTS, on_kept_io, k) >= 0 && arm(u, k->until) >= 0) {
                 k->stream = TAKE_PTR(stream);
                 u->kept[u->n_kept++] = k;
                 return;
@@ -115,6 +146,7 @@ void upstreams_free(Setup *s) {
                         continue;
                 while (u->n_kept > 0)
                         kept_remove(u->kept[u->n_kept - 1]);
+                sd_event_source_disable_unref(u->timer);
                 u->peer = tls_peer_free(u->peer);
                 free(u);
                 s->providers[i].tls_credentials = NULL;

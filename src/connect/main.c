@@ -12,13 +12,19 @@
 #include "connect/relay.h"
 
 static const char help[] =
-        "errand-connect HOST PORT\n\n"
-        "Connects standard input and output with a port of a host, through the session's proxy. It is made for ssh:\n\n"
-        "  ssh -o ProxyCommand='errand-connect %h %p' HOST\n\n"
-        "The proxy and its credential are taken from https_proxy, or all_proxy.\n\n"
-        "  --help, --version\n\n"
-        "Exit codes: 0 the connection ended; 1 there was none, or it broke off; 2 wrong arguments, or no proxy;\n"
-        "3 the session may not reach this host or port.\n";
+        "errand-connect HOST PORT\n"
+        "\n"
+        "Connects standard input and output with a port of a host, through the session's\n"
+        "proxy. It is made for ssh:\n"
+        "\n"
+        "  ssh -o ProxyCommand='errand-connect %h %p' HOST\n"
+        "\n"
+        "The proxy and its credential are taken from https_proxy, or all_proxy.\n"
+        "\n"
+        "  --help, --version\n"
+        "\n"
+        "Exit codes: 0 the connection ended; 1 there was none, or it broke off; 2 wrong\n"
+        "arguments, or no proxy; 3 the session may not reach this host or port.\n";
 
 enum {
         EXIT_ENDED = 0,

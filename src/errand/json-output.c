@@ -149,6 +149,14 @@ int json_add_value(JsonWriter *w, const char *key, sd_bus_message *m) {
         return add_value(w, key, m, 0);
 }
 
+int json_add_members(JsonWriter *w, sd_bus_message *m) {
+        int r = sd_bus_message_enter_container(m, 'a', "{sv}");
+
+        if (r >= 0)
+                r = add_members(w, m, "{sv}", 0);
+        return r < 0 ? r : sd_bus_message_exit_container(m);
+}
+
 int json_add_structs(JsonWriter *w, const char *key, sd_bus_message *m, const char *const *names) {
         const char *contents, *inner;
         char type;

@@ -10,6 +10,9 @@
 /* Reads the next complete value of a message into the writer. -EOPNOTSUPP for a type that is not on this bus. */
 int json_add_value(JsonWriter *w, const char *key, sd_bus_message *m);
 
+/* Reads the next a{sv} as members of the object that is open. */
+int json_add_members(JsonWriter *w, sd_bus_message *m);
+
 /* Reads the next a(…) as an array of objects whose members are named by `names`. */
 int json_add_structs(JsonWriter *w, const char *key, sd_bus_message *m, const char *const *names);
 

@@ -6,6 +6,8 @@
 #include "errand/verbs.h"
 #include "shared/bus-object.h"
 
+static const char *const mode_words[] = {[CONNECT_SYSTEM] = "system", [CONNECT_USER] = "user", [CONNECT_EMBEDDED] = "embedded"};
+
 static int print_lines(const Request *q, Connection *c) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         const char *line;
@@ -17,8 +19,10 @@ static int print_lines(const Request *q, Connection *c) {
         r = sd_bus_message_enter_container(m, 'v', "as");
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "s");
-        if (r >= 0)
+        if (r >= 0) {
                 output_begin(q);
+                printf("errandd on %s\n", c->place);
+        }
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &line)) > 0) {
                 _cleanup_free_ char *text = text_for_terminal(line);
                 puts(text ?: "");
@@ -43,7 +47,11 @@ int verb_report(const Request *q) {
         r = bus_call(c, BUS_ROOT, "org.freedesktop.DBus.Properties", "GetAll", "Failed to get the report", &m, "s", BUS_MANAGER_INTERFACE);
         if (r != EXIT_OK)
                 return r;
-        r = json_add_value(&w, NULL, m);
+        json_open_object(&w, NULL);
+        json_add_string(&w, "place", c->place);
+        json_add_string(&w, "mode", mode_words[c->mode]);
+        r = json_add_members(&w, m);
+        json_close_object(&w);
         if (r < 0) {
                 log_error_errno(r, "errandd's report cannot be read: %m");
                 return EXIT_FAILED;

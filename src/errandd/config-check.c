@@ -7,6 +7,8 @@
 #include "errandd/config-check.h"
 #include "shared/json-locate.h"
 
+#define LINES_MAX 256U /* sentences whose lines are looked for: a text of 1 MiB with mistakes all over would take long */
+
 void config_check_done(ConfigCheck *c) {
         char ***lists[] = {&c->problems, &c->findings, &c->warnings, &c->inert};
 
@@ -33,6 +35,7 @@ static unsigned find_line(const char *text, size_t size, const char *sentence) {
 /* "NAME: KEY: …" and "KEY: …" become "NAME:LINE: KEY: …"; "NAME: line 3, column 4: …" is what it is, with the line in its place. */
 static int add_lines(const char *name, const char *text, size_t size, char **list) {
         for (char **s = list; s && *s; s++) {
+                bool look = s < list + LINES_MAX;
                 const char *rest = startswith(*s, name);
                 unsigned line = 0, column = 0;
                 int used = 0;
@@ -42,7 +45,7 @@ static int add_lines(const char *name, const char *text, size_t size, char **lis
                 if (sscanf(rest, "line %u, column %u: %n", &line, &column, &used) == 2 && used > 0)
                         rest += used;
                 else
-                        line = find_line(text, size, rest);
+                        line = look ? find_line(text, size, rest) : 0;
                 int r = column > 0 ? asprintf(&better, "%s:%u:%u: %s", name, line, column, rest)
                         : line > 0 ? asprintf(&better, "%s:%u: %s", name, line, rest)
                                    : asprintf(&better, "%s: %s", name, rest);

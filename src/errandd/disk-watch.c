@@ -11,9 +11,12 @@
 #include "errandd/session-run.h"
 
 #define WARN_PERCENT 80U
+#define LOOKS_MAX 4U /* at once, of all sessions: a hundred of them may be found again in one moment */
+#define TURN_USEC (100 * USEC_PER_MSEC) /* until the next try where others look */
 
 struct DiskWatch {
         Run *run;
+        Manager *manager; /* its session's, which may be gone before it */
         sd_event_source *timer;
         DiskPace pace;
         uint64_t budget; /* as configured when it was started, like everything else that it has */
@@ -32,7 +35,13 @@ static void again(DiskWatch *w, usec_t usec) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                log_warning_errno(r, "session %s: its disk use is not looked at any more: %m", w->run->session->record->id);
+                log_session_warning_errno(r, w->run->session->record->id, "its disk use is not looked at any more: %m");
+}
+
+static void end_look(DiskWatch *w) {
+        if (w->asked > 0)
+                w->manager->disk_looks--;
+        w->asked = 0;
 }
 
 static void fail_once(DiskWatch *w, const char *problem) {
@@ -103,10 +112,12 @@ static void on_measured(Message *message, const char *problem, void *userdata) {
         usec_t now = now_monotonic(), took;
         Measured m = {};
 
-        if (!w || w->run->phase != RUN_GOES)
+        if (!w)
                 return;
         took = now - w->asked;
-        w->asked = 0;
+        end_look(w);
+        if (w->run->phase != RUN_GOES)
+                return;
         if (!problem && read_answer(message, &m) < 0)
                 problem = "the launcher's answer was not understood";
         if (problem) {
@@ -119,17 +130,21 @@ static void on_measured(Message *message, const char *problem, void *userdata) {
         usec_t next = disk_pace_next(&w->pace, used, w->budget, now, took, w->longest);
         if (judge(w, used, &m))
                 return; /* the run may be gone */
-        log_debug("session %s: %llu bytes of the disk, looked at again in %llu ms", w->run->session->record->id, (unsigned long long) used,
-                  (unsigned long long) (next / USEC_PER_MSEC));
+        log_session_debug(w->run->session->record->id, "%llu bytes of the disk, looked at again in %llu ms", (unsigned long long) used,
+                          (unsigned long long) (next / USEC_PER_MSEC));
         again(w, next);
 }
 
-static int ask(DiskWatch *w) {
+static void ask(DiskWatch *w) {
         Session *s = w->run->session;
         LaunchClient *launcher;
         Identity payload;
         Fault f = {};
 
+        if (w->manager->disk_looks >= LOOKS_MAX) {
+                again(w, TURN_USEC);
+                return;
+        }
         _cleanup_close_ int own = openat(s->manager->paths->state_fd, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         _cleanup_close_ int state = own < 0 ? -errno : openat(own, "state", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         int r = own < 0 || state < 0 ? -errno : session_open_project(s, &f);
@@ -139,16 +154,16 @@ static int ask(DiskWatch *w) {
                 r = manager_launcher(s->manager, &payload, &launcher, &f);
         if (r >= 0)
                 r = launch_client_disk(launcher, state, s->project, on_measured, w->run);
-        if (r >= 0)
+        if (r >= 0) {
                 w->asked = now_monotonic();
-        else
+                w->manager->disk_looks++;
+        } else
                 fail_once(w, f.text ?: strerror(-r));
         fault_done(&f);
-        return r;
 }
 
 static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
-        (void) ask(userdata);
+        ask(userdata);
         return 0;
 }
 
@@ -158,7 +173,7 @@ int disk_watch_new(Run *run, DiskWatch **ret) {
 
         if (!w)
                 return -ENOMEM;
-        *w = (DiskWatch){.run = run, .budget = c->disk, .longest = c->disk_check};
+        *w = (DiskWatch){.run = run, .manager = run->session->manager, .budget = c->disk, .longest = c->disk_check};
         int r = sd_event_add_time_relative(run->session->manager->event, &w->timer, CLOCK_MONOTONIC, w->longest, 0, on_timer, w);
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
@@ -167,12 +182,14 @@ int disk_watch_new(Run *run, DiskWatch **ret) {
                 return r;
         }
         *ret = w;
-        (void) ask(w);
+        ask(w);
         return 0;
 }
 
 DiskWatch *disk_watch_free(DiskWatch *w) {
-        if (w)
-                sd_event_source_disable_unref(w->timer);
+        if (!w)
+                return NULL;
+        end_look(w);
+        sd_event_source_disable_unref(w->timer);
         return mfree(w);
 }

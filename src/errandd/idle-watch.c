@@ -29,7 +29,7 @@ static void again(IdleWatch *w, usec_t usec) {
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                log_warning_errno(r, "session %s: whether anything happens in it is not looked at any more: %m", w->run->session->record->id);
+                log_session_warning_errno(r, w->run->session->record->id, "whether anything happens in it is not looked at any more: %m");
 }
 
 static usec_t lead(const IdleWatch *w) {

@@ -28,13 +28,13 @@ static void stop_shim(Manager *m, const char *id) {
         if (r >= 0)
                 r = shim_client_stop(shim, m->config->sandbox.grace_period, "errandd has no record of this session that can be read, so it was stopped", NULL, NULL);
         if (r < 0)
-                log_error_errno(r, "something listens as the shim of session %s, which errandd has no record of, and cannot be stopped: %m", id);
+                log_session_error_errno(r, id, "something listens as its shim, errandd has no record of it, and it cannot be stopped: %m");
         else
-                log_warning("session %s runs, and errandd has no record of that: it is stopped", id);
+                log_session_warning(id, "it runs, and errandd has no record of that: it is stopped");
 }
 
 static void stop_broker(Manager *m, const char *id) {
-        log_info("session %s has a broker, and errandd has no record of that: its units are stopped", id);
+        log_session_info(id, "it has a broker, and errandd has no record of that: its units are stopped");
         broker_units_stop(m->units, id);
 }
 

@@ -11,8 +11,8 @@
 #include "errandd/orphans.h"
 #include "errandd/service.h"
 #include "errandd/session.h"
-#include "errandd/state-unit.h"
 #include "errandd/spare.h"
+#include "errandd/state-unit.h"
 #include "errandd/units.h"
 
 typedef struct Service {

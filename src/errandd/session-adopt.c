@@ -40,7 +40,7 @@ static void watch(Run *run) {
         if (r >= 0)
                 r = idle_watch_new(run, &run->idle);
         if (r < 0)
-                log_warning_errno(r, "session %s: its disk use, or whether anything happens in it, is not watched any more: %m", run->session->record->id);
+                log_session_warning_errno(r, run->session->record->id, "its disk use, or whether anything happens in it, is not watched any more: %m");
 }
 
 int session_adopt(Session *s) {

@@ -134,7 +134,7 @@ static void on_started(Run *run, const SessionEvent *e) {
         s->record->started = e->time ?: now_realtime();
         (void) session_set_state(s, SESSION_RUNNING);
         if (idle_watch_new(run, &run->idle) < 0)
-                log_warning("session %s: it is not stopped when nothing happens in it", s->record->id);
+                log_session_warning(s->record->id, "it is not stopped when nothing happens in it");
 }
 
 static void on_exited(Run *run, const SessionEvent *e) {
@@ -385,7 +385,7 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
         /* Before anything is written: what the project has now does not count. */
         int q = r < 0 ? 0 : disk_watch_new(run, &run->disk);
         if (q < 0)
-                log_warning_errno(q, "session %s: its disk use is not measured: %m", s->record->id);
+                log_session_warning_errno(q, s->record->id, "its disk use is not measured: %m");
         if (r >= 0)
                 r = send_launch(run, launcher, &p, f);
         if (r < 0)

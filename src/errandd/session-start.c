@@ -89,6 +89,20 @@ static int check_start(Session *s, Fault *f) {
         return check_configuration(s, f);
 }
 
+int session_check_share(const Session *s, const Caller *caller, Fault *f) {
+        const Manager *m = s->manager;
+        uint64_t most = m->config->limits.live_sessions, share = MAX(most / 2, UINT64_C(1)), n = 0;
+
+        if (caller->operator || session_state_live(session_state(s)))
+                return 0; /* one that runs is refused for that */
+        for (size_t i = 0; i < m->n_sessions; i++)
+                n += m->sessions[i]->record->owner == s->record->owner && session_state_live(session_state(m->sessions[i]));
+        if (n < share)
+                return 0;
+        return fault_set(f, ERROR_LIMIT, "%llu sessions of uid %u run, and the rest of the %llu that limits.maxLiveSessions allows is for others; stop one, or have an "
+                         "operator start this one", (unsigned long long) n, s->record->owner, (unsigned long long) most);
+}
+
 /* What a shim writes last lies before its socket goes: while there is one, whatever another errandd began with that session, its end would be
  * taken for the end of this start. */
 static int check_shim(Session *s, const Identity *payload, Fault *f) {
@@ -102,20 +116,6 @@ static int check_shim(Session *s, const Identity *payload, Fault *f) {
         if (served < 0 && served != -EAGAIN)
                 return 0;
         return fault_set(f, ERROR_WRONG_STATE, "an earlier run of session %s is still being ended; try again in a moment", s->record->id);
-}
-
-int session_check_share(const Session *s, const Caller *caller, Fault *f) {
-        const Manager *m = s->manager;
-        uint64_t most = m->config->limits.live_sessions, share = MAX(most / 2, UINT64_C(1)), n = 0;
-
-        if (caller->operator || session_state_live(session_state(s)))
-                return 0; /* one that runs is refused for that */
-        for (size_t i = 0; i < m->n_sessions; i++)
-                n += m->sessions[i]->record->owner == s->record->owner && session_state_live(session_state(m->sessions[i]));
-        if (n < share)
-                return 0;
-        return fault_set(f, ERROR_LIMIT, "%llu sessions of uid %u run, and the rest of the %llu that limits.maxLiveSessions allows is for others; stop one, or have an "
-                         "operator start this one", (unsigned long long) n, s->record->owner, (unsigned long long) most);
 }
 
 Run *run_new(Session *s) {

@@ -17,13 +17,20 @@
 #define ERRANDD_FD SD_LISTEN_FDS_START
 
 static const char help[] =
-        "errand-launch [--errandd USER] [--idle-ms N] [--shim-fd N] [--bailey-fd N]\n\n"
-        "Starts sessions for errandd, which talks to it over descriptor 3, a SOCK_SEQPACKET socket. Where that listens, as socket\n"
-        "activation passes it, errandd connects; sessions go on when it leaves.\n\n"
-        "  --errandd USER               the account that may connect, by name or number; else this program's own\n"
-        "  --idle-ms N                  how long to stay without errandd and without a session: 30000\n"
-        "  --shim-fd N, --bailey-fd N   the programs, open; else they are looked for in $ERRAND_LIBEXEC,\n"
-        "                               beside this program, and where they are installed\n"
+        "errand-launch [--errandd USER] [--idle-ms N] [--shim-fd N] [--bailey-fd N]\n"
+        "\n"
+        "Starts sessions for errandd, which talks to it over descriptor 3, a\n"
+        "SOCK_SEQPACKET socket. Where that listens, as socket activation passes it,\n"
+        "errandd connects; sessions go on when it leaves.\n"
+        "\n"
+        "  --errandd USER         the account that may connect, by name or number; else\n"
+        "                         this program's own\n"
+        "  --idle-ms N            how long to stay without errandd and without a session:\n"
+        "                         30000\n"
+        "  --shim-fd N, --bailey-fd N\n"
+        "                         the programs, open; else they are looked for in\n"
+        "                         $ERRAND_LIBEXEC, beside this program, and where they\n"
+        "                         are installed\n"
         "  --help, --version\n";
 
 static int read_program(const char *option, const char *value, int *ret) {

@@ -251,6 +251,54 @@ def pipelined(t):
     t.equal([client.answer().status for _ in range(4)], [200, 200, 400, 200], "statuses")
 
 
+@case("C159 C161: what a client sends, and that it goes, is seen whenever it comes: between calls, with a call, in a call, in pieces")
+def client_events(t):
+    peer, broker = begin(t)
+    p = broker.providers["p"]
+
+    def head(path, size=0):
+        return f"POST /provider/p{path} HTTP/1.1\r\nHost: 127.0.0.1:{broker.port}\r\n{p.header}Content-Length: {size}\r\n\r\n".encode()
+
+    client = broker.connect()
+    client.send(head("/first"))
+    far = peer.accept()
+    take_head(far, "/first")
+    client.send(head("/during")[:20])  # the next one begins before there is an answer
+    far.send(OK)
+    t.equal(client.answer().status, 200, "the first")
+    client.send(head("/during")[20:])
+    serve(far, "/during")
+    t.equal(client.answer().status, 200, "one that began during another")
+    for piece in (head("/pieces")[:1], head("/pieces")[1:40], head("/pieces")[40:]):
+        client.send(piece)
+        time.sleep(0.02)
+    serve(far, "/pieces")
+    t.equal(client.answer().status, 200, "one in pieces")
+
+    # Exactly what the broker reads at a time, and the next one behind it.
+    body = b"x" * (65536 - len(head("/full", 60000)))
+    client.send(head("/full", len(body)) + body + head("/behind"))
+    take_head(far, "/full")
+    t.equal(len(far.take(len(body))), len(body), "bytes of the body")
+    far.send(OK)
+    serve(far, "/behind")
+    t.equal([client.answer().status for _ in range(2)], [200, 200], "a full buffer and what is behind it")
+
+    client.half_close()
+    t.check(not client.fill(), "a client that goes between calls is not seen")
+    for last in ("/with", "/kept"):
+        client = broker.connect()
+        if last == "/kept":
+            client.send(head("/before"))
+            serve(far, "/before")
+            t.equal(client.answer().status, 200, "the call before")
+        client.send(head(last))
+        client.half_close()
+        serve(far, last)
+        t.equal(client.answer().status, 200, f"the answer to {last}")
+        t.check(not client.fill(), "a client that goes with its call is not seen")
+
+
 @case("provider: a caFile without a certificate is said so, and nothing is dialled")
 def bad_ca(t):
     peer = Peer(t, "127.0.0.1", 8099, world().host)

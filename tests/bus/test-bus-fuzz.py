@@ -132,20 +132,19 @@ def begin(t):
 @case("C194 C195 C197 C204 D001: calls by chance of an account that may do nothing change nothing", timeout=SECONDS + 120)
 def _(t):
     service = begin(t)
+    sessions = service.sessions()
     service.polkit.allow = False
     service.fuzz("deny", 300, 0, SEED + 1)  # what is made once, is made
     before = service.memory(), service.descriptors()
-    known = service.files(), service.sessions() if os.getuid() == 0 else None, list(service.manager.asked)
+    files, units = service.files(), list(service.manager.asked)
     asked = service.polkit.asked
     service.fuzz("deny", CALLS, SECONDS, SEED)
     t.check(service.polkit.asked > asked, "polkit was never asked")
     service.polkit.allow = True
     after = service.memory(), service.descriptors()
-    t.equal(service.files(), known[0], "the state directory")
-    t.equal(service.manager.asked, known[2], "what the service manager was asked")
-    if known[1]:
-        t.equal(service.sessions(), known[1], "sessions and grants")
-    t.equal(sorted(service.sessions()), ["a1", "b2", "c3"], "sessions")
+    t.equal(service.files(), files, "the state directory")
+    t.equal(service.manager.asked, units, "what the service manager was asked")
+    t.equal(service.sessions(), sessions, "sessions and grants")
     t.check(after[0] - before[0] < GROWTH_MAX, f"errandd grew by {after[0] - before[0]} KiB to {after[0]} KiB")
     t.equal(after[1], before[1], "its descriptors")
     print(f"# errandd has {after[0]} KiB, {after[0] - before[0]} more than before, and {after[1]} descriptors", flush=True)
@@ -165,4 +164,5 @@ def _(t):
     service.leave()
 
 
+del sys.argv[1:]  # which are no names of cases
 errand_test.run()

@@ -42,6 +42,25 @@ def _(t):
     t.equal({(name, *rest) for name, rest in items.items()}, options, "the options of the page")
 
 
+@case("D T: errand(1) has every exit code, and every variable of the environment that is looked at")
+def _(t):
+    page = text("man", "errand.1")
+    codes = set(re.findall(r"EXIT_[A-Z_]+ = ([0-9]+)", text("src", "errand", "exit.h")))
+    t.equal(set(re.findall(r"^\.It ([0-9]+)$", page, re.M)), codes, "the exit codes")
+    sources = "".join(text("src", "errand", name) for name in os.listdir(source("src", "errand")) if name.endswith(".c"))
+    looked_at = set(re.findall(r'\b(?:secure_)?(?:getenv|setenv)\("([A-Z_]+)"', sources)) - {"TERM", "PATH", "HOME"}
+    named = set(re.findall(r"[A-Z_]{4,}", page.split(".Sh ENVIRONMENT")[1].split(".Sh FILES")[0]))
+    t.equal(looked_at - named, set(), "variables that are looked at and not named")
+
+
+@case("T: the helps of every program fit a terminal of 80 columns")
+def _(t):
+    def check(name):
+        done = subprocess.run([program(name), "--help"], check=True, capture_output=True, text=True)
+        t.equal([line for line in done.stdout.splitlines() if len(line) > 80], [], "long lines")
+    t.each(["errand", "errandd", "errand-launch", "errand-shim", "errand-broker", "errand-connect"], check)
+
+
 @case("D012: errandd(8) names every option of errandd, and every exit code, and no other")
 def _(t):
     helped = subprocess.run([program("errandd"), "--help"], check=True, capture_output=True, text=True).stdout

@@ -159,6 +159,14 @@ def unsafe_calls(tree):
                 yield f"{name}:{number}: {line.strip()}"
 
 
+def session_lines(tree):
+    """a line of errandd's and the launcher's log about a session is logged with its id, by which the journal finds it"""
+    for name in tree.c_files("src/errandd/") + tree.c_files("src/launch/"):
+        for number, line in tree.lines(name):
+            if re.search(r'\blog_(error|warning|info|debug)(_errno)?\((\w+, )?"[Ss]ession %', line):
+                yield f"{name}:{number}: log_session_…(): {line.strip()}"
+
+
 def documents(tree):
     """documents are short, start with the two commands, and link to what is there"""
     for name, most in DOCUMENT_LINES_MAX.items():
@@ -273,8 +281,8 @@ def packages(tree):
             seen.add(tuple(words[:2]))
 
 
-CHECKS = [layers, licences, sizes, whitespace, headers, unsafe_calls, documents, promises, foreign, unfinished, shell, python, manuals, xml,
-          packages]
+CHECKS = [layers, licences, sizes, whitespace, headers, unsafe_calls, session_lines, documents, promises, foreign, unfinished, shell, python, manuals,
+          xml, packages]
 TOOLS = {shell: "shellcheck", manuals: "mandoc", xml: "xmllint"}
 
 # Per check, files with a fault that it has to find, and how many it has to find.
@@ -288,6 +296,8 @@ FAULTS = {
     whitespace: ({"src/basic/a.c": "\tint a;\nint b; \nint c;"}, 3),
     headers: ({"src/basic/a.h": "int a;\n"}, 1),
     unsafe_calls: ({"src/basic/a.c": 'strcat(a, b);\nlog("system(x)");\n/* atoi(x) */\nmy_system(a);\n'}, 1),
+    session_lines: ({"src/errandd/a.c": 'log_warning_errno(r, "session %s: x", id);\nlog_info("session %s", id);\nlog_session_info(id, "x");\n',
+                     "src/broker/a.c": 'log_info("session %s", id);\n'}, 2),
     documents: ({"README.md": "[there](docs/CODING_STYLE.md) [gone](docs/gone.md)\n" + "\n" * 150 + "tools/try\n",
                  "docs/CODING_STYLE.md": "text\n"}, 5),
     promises: ({"docs/SECURITY.md": "| promise | kept by | attacked by |\n|---|---|---|\n| One (C001) | x | `tests/unit/test-a.c`, `test-gone.c` |\n"

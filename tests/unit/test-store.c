@@ -217,11 +217,12 @@ static void test_endless(void) {
         setup();
         Store *s = open_store();
         add(s, "s1", 1000, RECEIPT_COMPLETED);
-        execute("PRAGMA synchronous = OFF; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) INSERT INTO receipts (ended, session, provider,"
+        execute("PRAGMA synchronous = OFF; WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 180000) INSERT INTO receipts (ended, session, provider,"
                 " credential, host, method, path, query, status, duration, up, down, outcome, unrecorded) SELECT 1000, 's1', 'p', 'c', 'h', 'm', '/', 0,"
                 " 200, 1, 1, 1, 'completed', 0 FROM n");
         CHECK_INT(store_query(s, &f, &l), -ETIME);
-        CHECK_INT(store_query(s, &(ReceiptFilter){.provider = "nobody", .outcome = _RECEIPT_OUTCOME_INVALID}, &l), -ETIME);
+        CHECK_INT(store_query(s, &(ReceiptFilter){.sessions = (char *[]) {(char *) "s1", NULL}, .provider = "nobody", .outcome = _RECEIPT_OUTCOME_INVALID}, &l),
+                  -ETIME);
         f.provider = "p";
         CHECK_INT(count(s, f, NULL), 1000);
         CHECK_INT(store_collect(s, "s1"), 0); /* is not a query */

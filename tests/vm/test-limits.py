@@ -103,6 +103,23 @@ def _(t):
     good("true", account="errand-agent")
 
 
+@case("S186: what an administrator limits the slice of the sessions' account to holds over all of them together, whatever each may have", timeout=PATIENCE)
+def _(t):
+    t.log("journal", system.log)
+    slice_name = f"user-{UID}.slice"
+    good("systemctl", "set-property", "--runtime", slice_name, "MemoryMax=144M", "MemorySwapMax=0")
+    t.defer(good, "systemctl", "set-property", "--runtime", slice_name, "MemoryMax=infinity", "MemorySwapMax=infinity")
+    client = Client(timeout=PATIENCE)
+    client.start("l5", ["/usr/bin/python3", "-c", HOG])
+    machine.wait_for(lambda: client.state("l5") in ("stopped", "failed"), "end of l5", PATIENCE)
+    end, text = client.describe("l5"), client.transcript("l5").split()
+    t.note(f"{end['ExitReason']} {end['ExitStatus']} after {text[-1:]} MiB")
+    t.check(text and int(text[-1]) <= 144, f"it got {text} MiB")
+    t.equal((end["ExitReason"], end["ExitStatus"]), ("killed", 137), "its end")
+    client.start("l6", ["/bin/echo", "here"])
+    machine.wait_for(lambda: client.transcript("l6") == "here\n", "the next session", PATIENCE)
+
+
 # Every process of it forks, computes and takes memory, for ever.
 STORM = """
 import os
@@ -126,27 +143,27 @@ while True:
 def _(t):
     t.log("journal", system.log)
     client = Client(timeout=PATIENCE)
-    other = system.Running(t, "l5", lambda: Client(timeout=PATIENCE))
+    other = system.Running(t, "l7", lambda: Client(timeout=PATIENCE))
     other.answers("before")
-    client.start("l6", ["/bin/sh", "-c", "while :; do :; done & while :; do :; done & exec /usr/bin/python3 -c \"$0\"", STORM])
-    t.defer(client.end, "l6")
-    machine.wait_for(lambda: client.transcript("l6") or client.state("l6") != "running", "beginning of the storm", PATIENCE)
+    client.start("l8", ["/bin/sh", "-c", "while :; do :; done & while :; do :; done & exec /usr/bin/python3 -c \"$0\"", STORM])
+    t.defer(client.end, "l8")
+    machine.wait_for(lambda: client.transcript("l8") or client.state("l8") != "running", "beginning of the storm", PATIENCE)
 
     def throttled():
-        return int(dict(line.split() for line in value("l6", "cpu.stat").splitlines())["nr_throttled"])
-    machine.wait_for(lambda: client.state("l6") != "running" or throttled() > 10, "throttling", PATIENCE)
+        return int(dict(line.split() for line in value("l8", "cpu.stat").splitlines())["nr_throttled"])
+    machine.wait_for(lambda: client.state("l8") != "running" or throttled() > 10, "throttling", PATIENCE)
     longest = 0.0
     for n in range(10):
         begun = time.monotonic()
         other.answers(f"line {n}")
         t.equal(client.get(ROOT, MANAGER, "Ready"), True, "errandd")
         longest = max(longest, time.monotonic() - begun)
-    t.note(f"l6 is {client.state('l6')}; an answer of the other session and one of errandd took {longest:.2f} s at most")
-    client.start("l7", ["/bin/echo", "begun and ended"])
-    machine.wait_for(lambda: client.state("l7") == "stopped", "end of a session that was started meanwhile", PATIENCE)
-    client.end("l6")
-    t.check(client.state("l6") in ("stopped", "failed"), "the storm goes on")
-    t.equal(client.state("l5"), "running", "the other session")
+    t.note(f"l8 is {client.state('l8')}; an answer of the other session and one of errandd took {longest:.2f} s at most")
+    client.start("l9", ["/bin/echo", "begun and ended"])
+    machine.wait_for(lambda: client.state("l9") == "stopped", "end of a session that was started meanwhile", PATIENCE)
+    client.end("l8")
+    t.check(client.state("l8") in ("stopped", "failed"), "the storm goes on")
+    t.equal(client.state("l7"), "running", "the other session")
 
 
 @case("a session cannot raise its own limits: there is no cgroup file that it can write", timeout=PATIENCE)
