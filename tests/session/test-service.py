@@ -248,6 +248,25 @@ def launch_on_its_way(t):
     errand_launch.wait_for(lambda: not service.shims())
 
 
+@case("C200 S208: a start whose command had begun when errandd was killed is found running, and watched as every other")
+def start_come_through(t):
+    service, s = begin(t, config={"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000, "disk": "8m", "diskCheckMs": 200}})
+    s.start("a1", "sh", "-c", "while ! test -e go; do sleep 0.05; done; head -c 24M /dev/urandom >~/big; sleep 1000")
+    service.kill()
+    path = service.path("home", "errand", ".records", "a1", "session.json")
+    with open(path, "r+", encoding="utf-8") as f:  # as it was before the shim's line was read
+        record = json.load(f)
+        record.update(state="starting", started=0, eventsLength=0)
+        f.seek(0)
+        f.truncate()
+        json.dump(record, f, separators=(",", ":"))
+    s.serve()
+    t.equal(s.state("a1")[0], "running", "state")
+    with open(service.path("project", "go"), "w", encoding="ascii"):
+        pass
+    wait_state(s, "a1", "stopped", "disk", 143)
+
+
 @case("C200: a broker that comes back without its keys is told, and the session has no way out")
 def broker_lost(t):
     service, s = begin(t)
