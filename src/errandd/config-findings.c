@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,14 +28,8 @@ typedef struct Finder {
 } Finder;
 
 _printf_(2, 3) static void found(Finder *f, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *clean = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format), *clean = text ? string_escape_control(text) : NULL;
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        clean = text ? string_escape_control(text) : NULL;
         if (!clean || strv_extend(f->list, clean) < 0)
                 f->error = -ENOMEM;
 }
