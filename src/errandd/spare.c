@@ -145,7 +145,7 @@ bool spare_take_id(Manager *m, char ret[static SESSION_ID_MAX + 1]) {
 BrokerClient *spare_take_broker(Manager *m, const char *id, const BrokerHandler *handler) {
         Spare *s = m->spare;
 
-        if (!s || s->state != SPARE_GIVEN || !streq(s->id, id))
+        if (!s || s->state != SPARE_GIVEN || !streq(s->id, id) || !broker_client_waits(s->client))
                 return NULL;
         BrokerClient *client = TAKE_PTR(s->client);
         broker_client_hand_over(client, handler);

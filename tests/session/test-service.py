@@ -549,9 +549,17 @@ def ahead_unused(t):
 def ahead_dies(t):
     service, s = begin(t, config=AHEAD)
     spare = await_spare(service)
-    service.manager.units[spare].process.kill()
-    service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
+    # Nor of the one that has its id, and starts while its units are still being stopped.
+    s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
+    unit, service.manager.hold, service.manager.hold_verb = service.manager.units[spare], f"errand-broker@{spare}.service", "StopUnit"
+    unit.process.kill()
+    errand_launch.wait_for(lambda: service.manager.held)
+    s.call(spare, "Start")
+    t.equal(s.state(spare)[0], "running", "one that was given its id")
+    for _, _, done in service.manager.held:  # of the process that was killed
+        service.manager.bus.emit(*done, "done")
     errand_launch.wait_for(lambda: "that was started ahead ended" in service.log())
+    t.equal(s.state(spare)[0], "running", "one that was given its id")
     s.start("a1", "sleep", "1000")
     t.equal(s.state("a1")[0], "running", "state")
 
