@@ -185,7 +185,7 @@ def inert(t):
         t.contains(text, "sandbox.image does nothing: it is a setting of the podman backend")
 
 
-@case("T: no session reads a key's file or the configuration in /etc, which every one sees, though its account could")
+@case("S210: no session reads a key's file or the configuration in /etc, which every one sees, though its account could")
 def hidden(t):
     def own(path):
         """The session's account could read it."""
@@ -205,17 +205,15 @@ def hidden(t):
     os.symlink(keys[1], keys[2])
     with open("/etc/opt/other", "w", encoding="ascii") as f:
         f.write("other\n")
-    providers = {"a": {"baseUrl": "https://192.0.2.1", "credential": {"file": keys[0]}},
-                 "b": {"baseUrl": "https://192.0.2.1", "credential": {"file": keys[2]}}}
-    errand = Errand(t, {**sandbox(), "agent": {"providers": providers}})
-    result = errand.run("run", "--embedded", "--", "/bin/cat", "/etc/opt/other", *keys)
+    url = "https://192.0.2.1"
+    providers = {"a": {"baseUrl": url, "credential": {"file": keys[0]}}, "b": {"baseUrl": url, "credential": {"file": keys[2]}},
+                 "c": {"baseUrl": url, "credential": "sk-real-9876543210"}}
+    errand = Errand(t)
+    errand.config = "/etc/opt/errand.json"
+    errand.configure({**sandbox(), "agent": {"providers": providers}})
+    own(errand.config)
+    result = errand.run("run", "--embedded", "--", "/bin/cat", "/etc/opt/other", *keys, errand.config)
     t.equal((result.returncode, result.stdout), (1, "other\n"), f"code and output; it said {result.stderr}")
-    with open(config := "/etc/opt/errand.json", "w", encoding="ascii") as f:
-        f.write('{"agent": {"providers": {"a": {"baseUrl": "https://192.0.2.1", "credential": "sk-real-0123456789"}}}}\n')
-    own(config)
-    errand.await_end()
-    result = errand.run("run", "--config", config, "--", "/bin/cat", config, "/etc/opt/other")
-    t.equal((result.returncode, result.stdout), (1, "other\n"), f"code and output with the configuration; it said {result.stderr}")
 
 
 if __name__ == "__main__":
