@@ -298,6 +298,8 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
                 (void) notice(a, "the session was lost: nobody can say how its command ended");
         else if (streq(reason, "killed"))
                 (void) notice(a, "the session's sandbox was killed, and its command with it");
+        if (a->flags & ATTACH_SERVICE)
+                (void) sd_notifyf(false, "STATUS=Session %s has ended (%s, %d)", a->id, reason, status);
         a->code = a->cancelled ? a->code : exit_code_of(reason, status);
         if (!a->starting) /* else the answer to Start is on its way, and says why */
                 drain(a, a->code);
