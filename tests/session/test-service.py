@@ -532,7 +532,7 @@ def ahead_again(t):
     spare, at = await_spare(service), f"{ROOT}/session/"
     s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
     for _ in range(3):
-        serials = {s.bus.send(f"{at}{spare}", SESSION, member) for member in ("Start", "Stop")}
+        serials = {s.bus.send(f"{at}{spare}", "org.errand1.Session", member) for member in ("Start", "Stop")}
         while serials:
             serials.discard(s.bus.receive().get("reply_serial"))
     s.call(spare, "Start")
