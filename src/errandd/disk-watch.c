@@ -26,7 +26,7 @@ struct DiskWatch {
 };
 
 typedef struct Measured {
-        uint64_t state, project;
+        uint64_t state, project, system, grown;
         bool state_whole, project_whole;
 } Measured;
 
@@ -51,26 +51,36 @@ static void fail_once(DiskWatch *w, const char *problem) {
         again(w, w->longest);
 }
 
-/* How large the project was at the start: taken from the first look, and kept for an errandd that finds the session again. */
+/* How large the project was at the start: taken from the first look, and kept for an errandd that finds the session again. The session may have
+ * begun by then, and what the file system has grown by since the look began may be its work. */
 static void take_first(DiskWatch *w, const Measured *m) {
         Session *s = w->run->session;
+        SessionRecord *record = s->record;
 
-        if (s->record->project_bytes > 0)
+        if (record->project_bytes > 0 && (record->project_bytes != PROJECT_NOT_MEASURED || record->system_bytes > 0))
                 return;
-        s->record->project_bytes = m->project_whole ? m->project + 1 : PROJECT_NOT_MEASURED;
+        if (record->project_bytes == 0)
+                record->project_bytes = m->project_whole ? m->project - MIN(m->project, m->grown) + 1 : PROJECT_NOT_MEASURED;
+        record->system_bytes = m->system + 1;
         if (session_state(s) != SESSION_STARTING) /* else it is written with the next state */
                 (void) session_save(s);
 }
 
-static uint64_t growth(DiskWatch *w, const Measured *m) {
-        uint64_t first = w->run->session->record->project_bytes;
+static uint64_t beyond(uint64_t now, uint64_t first) {
+        return now > first - 1 ? now - (first - 1) : 0;
+}
 
-        if (first != PROJECT_NOT_MEASURED)
-                return m->project > first - 1 ? m->project - (first - 1) : 0;
+/* In use beyond what there was. A session could make its project one that cannot be measured, or have found it so from one before. */
+static uint64_t used_of(DiskWatch *w, const Measured *m) {
+        const SessionRecord *record = w->run->session->record;
+
+        if (record->project_bytes != PROJECT_NOT_MEASURED)
+                return m->state + beyond(m->project, record->project_bytes);
         if (!w->partly)
-                session_notice(w->run->session, "disk", "the project has files that cannot all be measured, too many, too deep or closed: only the session's own state counts");
+                session_notice(w->run->session, "disk", "the project has files that cannot all be measured, too many, too deep or closed: what its whole file system "
+                               "grows by counts instead");
         w->partly = true;
-        return 0;
+        return MAX(m->state, beyond(m->system, record->system_bytes)); /* on one file system the state is a part of that */
 }
 
 static bool beyond_measure(const DiskWatch *w, const Measured *m) {
@@ -102,7 +112,8 @@ static int read_answer(Message *message, Measured *m) {
 
         if (!streq(message_type(message), "disk") || json_get_u64(o, "state", DISK_BYTES_MAX, &m->state) < 0 ||
             json_get_u64(o, "project", DISK_BYTES_MAX, &m->project) < 0 || json_get_bool(o, "stateWhole", &m->state_whole) < 0 ||
-            json_get_bool(o, "projectWhole", &m->project_whole) < 0)
+            json_get_bool(o, "projectWhole", &m->project_whole) < 0 ||
+            json_get_u64(o, "system", DISK_BYTES_MAX, &m->system) < 0 || json_get_u64(o, "grown", DISK_BYTES_MAX, &m->grown) < 0)
                 return -EBADMSG;
         return 0;
 }
@@ -126,7 +137,7 @@ static void on_measured(Message *message, const char *problem, void *userdata) {
         }
         w->failed = false;
         take_first(w, &m);
-        uint64_t used = m.state + growth(w, &m);
+        uint64_t used = used_of(w, &m);
         usec_t next = disk_pace_next(&w->pace, used, w->budget, now, took, w->longest);
         if (judge(w, used, &m))
                 return; /* the run may be gone */
