@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include "bailey/audit-judge.h"
 #include "bailey/interpreter.h"
 #include "basic/fd.h"
+#include "basic/io.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
 
@@ -224,7 +227,24 @@ static void read_unix(Audit *a, const struct sockaddr_un *address, size_t size, 
         c->kind = ACCESS_ABSTRACT;
 }
 
-static void read_address(Audit *a, const AuditCall *call, AuditedCall *c) {
+/* Datagrams have no ports that a policy could name. A thread's number is none that a pidfd can be had of, its group's is. */
+static bool is_stream(const Audit *a) {
+        _cleanup_close_ int pidfd = -EBADF, fd = -EBADF;
+        _cleanup_free_ char *status = NULL;
+        char place[64];
+        int type = 0;
+        socklen_t size = sizeof(type);
+
+        (void) snprintf(place, sizeof(place), "/proc/%d/status", (int) a->request->pid);
+        const char *group = read_file_full(place, 64 * 1024, &status, NULL) < 0 ? NULL : strstr(status, "\nTgid:");
+        if (!group)
+                return true;
+        pidfd = (int) syscall(SYS_pidfd_open, (pid_t) strtol(group + 6, NULL, 10), 0);
+        fd = pidfd < 0 ? -1 : (int) syscall(SYS_pidfd_getfd, pidfd, (int) argument(a, 0), 0);
+        return fd < 0 || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 || type == SOCK_STREAM;
+}
+
+static void read_address(Audit *a, unsigned operation, uint64_t place, uint64_t place_size, AuditedCall *c) {
         union {
                 struct sockaddr any;
                 struct sockaddr_in in;
@@ -233,10 +253,10 @@ static void read_address(Audit *a, const AuditCall *call, AuditedCall *c) {
                 char bytes[128];
         } address = {};
         char host[INET6_ADDRSTRLEN] = "";
-        size_t size = (size_t) MIN(argument(a, call->flags) & UINT32_MAX, sizeof(address));
+        size_t size = (size_t) MIN(place_size & UINT32_MAX, sizeof(address));
 
-        c->operations = call->action == AUDIT_BIND ? ACCESSED_BIND : call->action == AUDIT_SEND ? ACCESSED_SEND : ACCESSED_CONNECT;
-        ssize_t n = read_memory(a, argument(a, call->path), &address, size);
+        c->operations = operation;
+        ssize_t n = read_memory(a, place, &address, size);
         if (n < 0 || (size_t) n != size) {
                 failed(c, (int) MIN(n, 0));
                 return;
@@ -252,6 +272,34 @@ static void read_address(Audit *a, const AuditCall *call, AuditedCall *c) {
         else if (address.any.sa_family == AF_INET6 && size >= offsetof(struct sockaddr_in6, sin6_scope_id) && address.in6.sin6_port != 0)
                 (void) snprintf(c->address, sizeof(c->address), "[%s]:%u", inet_ntop(AF_INET6, &address.in6.sin6_addr, host, sizeof(host)),
                                 ntohs(address.in6.sin6_port));
+        if (*c->address && c->kind == ACCESS_ADDRESS && operation != ACCESSED_SEND && !is_stream(a)) {
+                c->operations = ACCESSED_SEND;
+                if (operation == ACCESSED_BIND)
+                        *c->address = 0; /* for answers, or nobody but the own loopback */
+        }
+}
+
+/* The first of them: that a program sends to more than one address at once is rare, and what is not seen of it counts as lost. */
+static void read_message(Audit *a, const AuditCall *call, AuditedCall *c) {
+        if (!a->target_seen)
+                return; /* bailey's own report */
+        bool narrow = a->request->data.arch == AUDIT_ARCH_I386 || a->request->data.arch == AUDIT_ARCH_ARM;
+        struct {
+                uint64_t name;
+                uint32_t size;
+        } wide = {};
+        uint32_t words[2] = {}; /* the same where pointers are of 32 bits */
+
+        ssize_t wanted = narrow ? (ssize_t) sizeof(words) : (ssize_t) offsetof(struct msghdr, msg_iov);
+        ssize_t n = read_memory(a, argument(a, call->path), narrow ? (void *) words : (void *) &wide, (size_t) MIN(wanted, (ssize_t) sizeof(wide)));
+        if (n < 0) {
+                failed(c, (int) n);
+                return;
+        }
+        uint64_t name = narrow ? words[0] : wide.name;
+        if (name != 0)
+                read_address(a, ACCESSED_SEND, name, narrow ? words[1] : wide.size, c);
+        c->unreadable |= name != 0 && call->action == AUDIT_MESSAGES && argument(a, call->flags) > 1;
 }
 
 static void read_paths(Audit *a, const AuditCall *call, bool follow, unsigned operations, AuditedCall *c) {
@@ -288,11 +336,19 @@ void audit_call_read(Audit *a, const AuditCall *call, AuditedCall *ret) {
         case AUDIT_MAP:
                 read_map(a, ret);
                 break;
+        case AUDIT_MESSAGE:
+        case AUDIT_MESSAGES:
+                read_message(a, call, ret);
+                break;
+        case AUDIT_LOST:
+                ret->unreadable = true;
+                break;
         case AUDIT_CONNECT:
         case AUDIT_BIND:
         case AUDIT_SEND:
         default:
-                read_address(a, call, ret);
+                read_address(a, call->action == AUDIT_BIND ? ACCESSED_BIND : call->action == AUDIT_SEND ? ACCESSED_SEND : ACCESSED_CONNECT,
+                             argument(a, call->path), argument(a, call->flags), ret);
         }
 }
 
@@ -384,7 +440,7 @@ void audit_call_keep(Audit *a, const AuditedCall *c) {
                 keep_links(a, &c->paths[i]);
                 keep_path(a, &c->paths[i]);
         }
-        if (*c->address)
+        if (*c->address && (c->kind != ACCESS_ADDRESS || !plan_allows_address(a->plan, c->operations, c->address)))
                 (void) keep(a, c->kind, c->address, c->operations);
         if (c->first)
                 a->view.root = safe_close(a->view.root); /* it was the host's */

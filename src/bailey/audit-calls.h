@@ -17,6 +17,9 @@ typedef enum AuditAction {
         AUDIT_CONNECT,
         AUDIT_BIND,
         AUDIT_SEND,          /* a datagram with an address */
+        AUDIT_MESSAGE,       /* by a struct msghdr */
+        AUDIT_MESSAGES,      /* by some struct mmsghdr */
+        AUDIT_LOST,          /* what is done by it, or after it, cannot be seen */
 } AuditAction;
 
 typedef struct AuditCall {
@@ -39,6 +42,12 @@ static const AuditCall audit_calls[] = {
         {"connect", AUDIT_CONNECT, 0, 1, 2, 0, 0},
         {"bind", AUDIT_BIND, 0, 1, 2, 0, 0},
         {"sendto", AUDIT_SEND, 0, 4, 5, 0, 0},
+        {"sendmsg", AUDIT_MESSAGE, 0, 1, -1, 0, 0},
+        {"sendmmsg", AUDIT_MESSAGES, 0, 1, 2, 0, 0},
+        {"socketcall", AUDIT_LOST, -1, -1, -1, 0, 0},
+        {"io_uring_setup", AUDIT_LOST, -1, -1, -1, 0, 0},
+        {"chroot", AUDIT_LOST, -1, -1, -1, 0, 0},
+        {"pivot_root", AUDIT_LOST, -1, -1, -1, 0, 0},
 
         {"stat", AUDIT_LOOK, -1, 0, -1, 0, 0},
         {"stat64", AUDIT_LOOK, -1, 0, -1, 0, 0},

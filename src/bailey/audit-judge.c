@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <arpa/inet.h>
+
 #include "bailey/audit-judge.h"
+#include "basic/parse.h"
 #include "basic/path.h"
 #include "basic/text.h"
 
@@ -55,4 +58,31 @@ unsigned plan_allows(const Plan *plan, const char *path) {
         unsigned allowed = granted & shown(plan, path);
         /* A socket is connected to wherever it is shown, and made where files are. */
         return allowed | (allowed & ACCESSED_READ ? ACCESSED_CONNECT : 0U) | (allowed & ACCESSED_WRITE ? ACCESSED_BIND | ACCESSED_ENTRY : 0U);
+}
+
+static bool has_port(const uint16_t *ports, size_t n, uint16_t port) {
+        for (size_t i = 0; i < n; i++)
+                if (ports[i] == port)
+                        return true;
+        return false;
+}
+
+bool plan_allows_address(const Plan *plan, unsigned operation, const char *address) {
+        const Network *n = plan->network;
+        const char *colon = strrchr(address, ':');
+        uint16_t port;
+
+        if (!colon || parse_port(colon + 1, &port) < 0)
+                return false;
+        if (n->mode == NETWORK_EGRESS_PROXY) {
+                char proxy[INET_ADDRSTRLEN] = "";
+                (void) inet_ntop(AF_INET, &n->proxy_address, proxy, sizeof(proxy));
+                return operation == ACCESSED_CONNECT && port == n->proxy_port && strlen(proxy) == (size_t) (colon - address) &&
+                       startswith(address, proxy);
+        }
+        if (!network_has_ports(n))
+                return false;
+        if (operation == ACCESSED_CONNECT)
+                return n->connect_any || has_port(n->connect_ports, n->n_connect_ports, port);
+        return operation == ACCESSED_SEND || has_port(n->bind_ports, n->n_bind_ports, port);
 }

@@ -57,7 +57,8 @@ static void serve(Observer *o) {
                 if (still_waits(a))
                         audit_call_keep(a, &seen);
                 audit_call_done(&seen);
-        }
+        } else
+                a->trace.unreadable++;
 
         memset(a->response, 0, a->response_size);
         a->response->id = a->request->id;

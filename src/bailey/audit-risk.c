@@ -136,6 +136,7 @@ static const Risk risks[] = {
         {AT_PATH, "/run/dbus", ANY, true, daemons},
         {AT_PATH, "/run/systemd", ANY, true, daemons},
         {AT_PATH, "/run/user", ANY, true, daemons},
+        {PREFIX, "/run/errand", ANY, true, daemons},
         {AT_PATH, "/run/docker", ANY, true, daemons},
         {AT_PATH, "/run/docker.sock", ANY, true, daemons},
         {AT_PATH, "/run/podman", ANY, true, daemons},

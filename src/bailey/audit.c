@@ -65,7 +65,7 @@ static void print_findings(const Trace *t) {
         if (high == 0 && routine == 0)
                 log_info("the policy grants everything that was seen");
         if (trace_truncated(t))
-                log_warning("not everything was seen: of %llu calls the arguments could not be read, and %llu accesses were too many to keep",
+                log_warning("not everything was seen: what %llu calls do could not be told, and %llu accesses were too many to keep",
                             (unsigned long long) t->unreadable, (unsigned long long) t->dropped);
 }
 
@@ -85,7 +85,7 @@ static bool memory_readable(void) {
         return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1;
 }
 
-int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
+int audit_run(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Audit *a) {
         RunResult result = {};
 
         if (fill_trace(&a->trace, policy) < 0)
@@ -96,7 +96,7 @@ int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
         }
         if (o->unconfined)
                 log_warning("unconfined: this run is only watched, and the program may do all that you may do");
-        int status = run_policy_observed(o, o->argv, policy, broker, &a->observer, &result);
+        int status = run_policy_observed(o, argv, policy, broker, terminal, &a->observer, &result);
         a->trace.ended = now_realtime();
         a->trace.status = (unsigned) status & 0xffU;
         a->trace.signal = (unsigned) result.signal & 0xffU;
@@ -105,7 +105,7 @@ int audit_run(const Options *o, const Policy *policy, int broker, Audit *a) {
 }
 
 static int run_audited(const Options *o, const Policy *policy, Audit *a, const TraceFile *file) {
-        int status = audit_run(o, policy, -EBADF, a);
+        int status = audit_run(o, o->argv, policy, -EBADF, NULL, a);
 
         if (a->trace.calls == 0)
                 return status; /* nothing was run, and that was said */

@@ -4,9 +4,10 @@
 #include "bailey/audit-notify.h"
 #include "bailey/options.h"
 #include "bailey/policy.h"
+#include "bailey/terminal.h"
 
-/* Runs o->argv under the policy, watched, and fills a->trace, sorted. Returns the exit code; a->trace.calls is 0 when nothing was run. */
-int audit_run(const Options *o, const Policy *policy, int broker, Audit *a);
+/* Runs argv under the policy, watched, and fills a->trace, sorted. Returns the exit code; a->trace.calls is 0 when nothing was run. */
+int audit_run(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Audit *a);
 
 /* bailey audit: runs a program and lists what its policy does not grant. Returns the program's exit code as bailey run does; 1 when
  * the trace could not be written. */

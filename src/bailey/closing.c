@@ -24,7 +24,7 @@ static const char *network_words(const RunResult *r, const Network *n) {
                 break;
         }
         /* Without namespaces a Unix socket may lead to somebody who has the network. */
-        return r->isolated ? "egress denied" : "internet sockets denied";
+        return r->isolated ? "egress denied" : r->own_network ? "own network" : "internet sockets denied";
 }
 
 /* Short names of the mechanisms that held, in the order of the list. */
@@ -34,7 +34,7 @@ static int enforced(const RunResult *r, const Network *network, char ***ret) {
 
         if (r->isolated)
                 e = strv_extend(&list, "own root");
-        if (e >= 0 && !(r->gaps & (1U << GAP_NAMESPACES)))
+        if (e >= 0 && !(r->gaps & (1U << GAP_NAMESPACES | 1U << GAP_ISOLATION)))
                 e = strv_extend(&list, "namespaces");
         if (e >= 0 && r->landlock_abi > 0)
                 e = strv_extend_format(&list, "landlock ABI %d", r->landlock_abi);
@@ -92,15 +92,7 @@ void closing_print_json(const RunResult *result, const Network *network, char *c
         }
         json_open_object(&w, NULL);
         json_add_strings(&w, "enforced", list);
-        json_open_array(&w, "not_enforced");
-        for (Gap g = 0; g < _GAP_MAX; g++)
-                if (result->gaps & ((GapSet) 1 << g)) {
-                        json_open_object(&w, NULL);
-                        json_add_string(&w, "name", gap_to_string(g));
-                        json_add_string(&w, "text", gap_describe(g));
-                        json_close_object(&w);
-                }
-        json_close_array(&w);
+        gaps_add_json(&w, result->gaps);
         json_add_u64(&w, "status", (uint64_t) result->status);
         if (result->signal > 0)
                 json_add_u64(&w, "signal", (uint64_t) result->signal);

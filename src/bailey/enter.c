@@ -39,6 +39,9 @@
  * Whatever fails in 1 to 7 ends the run with one line that names the step. Nothing is retried with less, with one exception:
  * where the kernel says, in 1, that there are no namespaces here, a run that is neither strict nor brokered goes on with
  * Landlock on the host's paths and a filter that refuses internet sockets. Without Landlock, or without seccomp, not even then.
+ *
+ * With no_isolate that is asked for, but for the network namespace, which a run has nonetheless where its mode has one, in a user
+ * namespace that nothing else is made in. 4 is left out then, and so is what a gap tells.
  */
 
 #include <fcntl.h>
@@ -97,9 +100,6 @@ static int check_standard_fds(Failure *f) {
         return 0;
 }
 
-static GapSet gaps_of(const Plan *plan, int abi, bool seccomp) {
-        return landlock_gaps(abi, network_has_ports(plan->network)) | (seccomp ? 0 : 1U << GAP_SECCOMP);
-}
 
 static int check_caller(const Plan *plan, const RunOptions *options, Failure *f) {
         if (geteuid() == 0 || getuid() == 0)
@@ -112,14 +112,24 @@ static int check_caller(const Plan *plan, const RunOptions *options, Failure *f)
         return check_standard_fds(f);
 }
 
-static GapSet fallback_gaps(const Plan *plan) {
-        return 1U << GAP_NAMESPACES | 1U << GAP_PRIVATE_TMP | 1U << GAP_PRIVATE_HOME |
+/* What only a root of its own can hold. */
+static GapSet root_gaps(const Plan *plan) {
+        return 1U << GAP_PRIVATE_TMP | 1U << GAP_PRIVATE_HOME |
                (plan->nested_deny ? 1U << GAP_NESTED_DENY : 0) | (plan->nested_read_only ? 1U << GAP_READ_ONLY : 0);
+}
+
+GapSet enter_isolation_gaps(const Plan *plan) {
+        return 1U << GAP_ISOLATION | root_gaps(plan);
+}
+
+static GapSet gaps_of(const Plan *plan, const RunOptions *options, int abi, bool seccomp) {
+        return landlock_gaps(abi, network_has_ports(plan->network)) | (seccomp ? 0 : 1U << GAP_SECCOMP) |
+               (options->no_isolate ? enter_isolation_gaps(plan) : 0);
 }
 
 /* The kernel refused a namespace with `error`. Decides whether the run may go on without. */
 static int fall_back(const InitContext *c, int error, RunResult *result, Failure *f) {
-        GapSet gaps = fallback_gaps(c->plan);
+        GapSet gaps = 1U << GAP_NAMESPACES | root_gaps(c->plan);
         NetworkMode mode = c->plan->network->mode;
 
         if (!namespaces_unavailable(error))
@@ -137,8 +147,8 @@ static int fall_back(const InitContext *c, int error, RunResult *result, Failure
                 return failure_set(f, STAGE_NAMESPACES, error, "--strict does not run without them");
 
         log_warning_errno(error, "no namespaces here (%m)%s", nesting_forbidden() ? ": nested sandboxing is not permitted here" : "");
-        warn_gaps(gaps);
-        result->gaps |= gaps;
+        warn_gaps(gaps & ~result->gaps);
+        result->gaps = (result->gaps | gaps) & ~(1U << GAP_ISOLATION);
         return 0;
 }
 
@@ -184,6 +194,7 @@ static int settle_limits(const InitContext *c, const char *lack, RunResult *resu
 }
 
 static int start_child(InitContext *c, Supervisor *s, Failure *f) {
+        bool namespaces = c->isolated || c->own_network;
         int pair[2];
 
         int r = control_new(pair);
@@ -192,17 +203,19 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
 
         c->control = theirs;
-        pid_t pid = c->isolated ? namespaces_clone(false, c->group, &s->pidfd) : fork();
+        pid_t pid = c->isolated    ? namespaces_clone(false, c->group, &s->pidfd) :
+                    c->own_network ? namespaces_clone_user(false, c->group, &s->pidfd) : fork();
         if (pid < 0)
-                return c->isolated ? failure_set(f, STAGE_NAMESPACES, pid, "%s", "") : failure_set(f, STAGE_PROCESS, errno, "fork");
+                return namespaces ? failure_set(f, STAGE_NAMESPACES, pid, "%s", "") : failure_set(f, STAGE_PROCESS, errno, "fork");
         if (pid == 0)
                 init_run(c);
 
         s->result->isolated = c->isolated;
+        s->result->own_network = c->own_network;
         s->child = pid;
         s->control = TAKE_FD(ours);
         safe_close(TAKE_FD(theirs)); /* so that its end is noticed */
-        if (c->isolated && c->plan->network->mode != NETWORK_LANDLOCK)
+        if (c->own_network)
                 r = network_namespace_give(s->pidfd, s->control, f);
         if (r >= 0 && network_has_pasta(c->plan->network))
                 r = connect_network(c, s, f);
@@ -211,17 +224,20 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
         return r;
 }
 
-static int run_child(InitContext *c, Supervisor *s, bool isolated, Failure *f) {
-        c->isolated = isolated;
-        c->send_namespaces = isolated && s->options->report >= 0 && report_takes_fds(s->options->report);
+static int run_child(InitContext *c, Supervisor *s, bool namespaces, Failure *f) {
+        c->isolated = namespaces && !s->options->no_isolate;
+        c->own_network = namespaces && c->plan->network->mode != NETWORK_LANDLOCK;
+        c->send_namespaces = (c->isolated || c->own_network) && s->options->report >= 0 && report_takes_fds(s->options->report);
         int r = start_child(c, s, f);
         return r < 0 ? r : supervise(s, f);
 }
 
 /* With namespaces, or, where the kernel has none to give, the way it goes without. */
 static int run_children(InitContext *c, Supervisor *s, Failure *f) {
+        if (s->options->no_isolate && c->landlock_abi <= 0)
+                return failure_set(f, STAGE_LANDLOCK, EOPNOTSUPP, "with --no-isolate nothing else would protect files");
         int r = run_child(c, s, !c->unconfined, f);
-        if (r >= 0 || !c->isolated || f->stage != STAGE_NAMESPACES)
+        if (r >= 0 || !(c->isolated || c->own_network) || f->stage != STAGE_NAMESPACES)
                 return r;
         s->control = safe_close(s->control);
         s->pidfd = safe_close(s->pidfd);
@@ -253,7 +269,7 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         if (options->observer && !c.seccomp)
                 return failure_set(f, STAGE_SECCOMP, EOPNOTSUPP, "there is nothing to audit by");
         result->landlock_abi = c.unconfined ? 0 : c.landlock_abi;
-        result->gaps = c.unconfined ? 0 : options->gaps | gaps_of(plan, c.landlock_abi, c.seccomp);
+        result->gaps = c.unconfined ? 0 : options->gaps | gaps_of(plan, options, c.landlock_abi, c.seccomp);
         r = refuse_gaps(result->gaps & c.refused_gaps, f);
         if (r < 0)
                 return r;

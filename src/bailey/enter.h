@@ -11,6 +11,7 @@
 
 /* Everything of a run that is not policy. fds are borrowed, -EBADF where there is none. */
 typedef struct RunOptions {
+        bool no_isolate;     /* no namespaces but the network's, where it has one: Landlock and seccomp on the host's paths */
         bool strict;         /* any gap not in accepted_gaps is a refusal */
         GapSet accepted_gaps;
         GapSet gaps;         /* found before: told with the others */
@@ -34,6 +35,7 @@ typedef struct RunResult {
         GapSet gaps;           /* not enforced in this run */
         int landlock_abi;      /* 0 = none */
         bool isolated;         /* namespaces and new root */
+        bool own_network;      /* a network namespace of its own */
         bool network_ended;    /* pasta went away before the command did */
         bool limited;          /* every limit that the plan has is held, and there is one */
         uint64_t oom_kills;    /* processes that the kernel ended at the limit of memory */
@@ -46,3 +48,6 @@ typedef struct RunResult {
  * the caller's to tell. Signals are handled by this call as long as it runs. -EPERM for root. */
 #define ENTER_NO_PROXY 1
 int enter_run(const Plan *plan, const RunOptions *options, RunResult *ret);
+
+/* What RunOptions.no_isolate costs this plan. */
+GapSet enter_isolation_gaps(const Plan *plan);

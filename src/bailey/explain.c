@@ -94,7 +94,7 @@ static int print_refusal(const Policy *policy, const Trace *t, const Access *a) 
         return r;
 }
 
-static void explain(const Policy *policy, const Trace *t) {
+static void explain(const Policy *policy, const Trace *t, bool failed) {
         unsigned n = 0;
 
         for (size_t i = 0; i < t->accesses.n; i++) {
@@ -107,7 +107,7 @@ static void explain(const Policy *policy, const Trace *t) {
                         return;
                 }
         }
-        if (n == 0)
+        if (n == 0 && failed)
                 log_info("the policy refused nothing that was seen; the command failed by itself");
         if (n > EXPLAINED_MAX)
                 log_info("and %u more; bailey audit lists all", n - EXPLAINED_MAX);
@@ -115,13 +115,13 @@ static void explain(const Policy *policy, const Trace *t) {
                 log_warning("not everything was seen");
 }
 
-int explain_run(const Options *o, const Policy *policy, int broker) {
+int explain_run(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
         Audit a;
 
         audit_init(&a, false);
-        int status = audit_run(o, policy, broker, &a);
-        if (status != 0 && a.trace.calls > 0)
-                explain(policy, &a.trace);
+        int status = audit_run(o, argv, policy, broker, terminal, &a);
+        if ((status != 0 || o->verb == VERB_SHELL) && a.trace.calls > 0)
+                explain(policy, &a.trace, status != 0);
         audit_done(&a);
         return status;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* bailey run --explain: a run that is watched, and when it fails, what its policy refused and the line that would grant it. Returns the
- * exit code of the run. */
+/* --explain: a run that is watched, and when it fails, what its policy refused and the line that would grant it; of a shell, whose status
+ * is its last command's, at its end. Returns the exit code of the run. */
 
 #include "bailey/options.h"
 #include "bailey/policy.h"
+#include "bailey/terminal.h"
 
-int explain_run(const Options *o, const Policy *policy, int broker);
+int explain_run(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal);

@@ -12,6 +12,10 @@ static const GapWords gap_table[_GAP_MAX] = {
                 "no user namespaces: paths that are not granted, host processes and network addresses stay visible; sockets at paths and "
                 "System V IPC can be used, modes, times and attributes of files changed, processes of the account slowed down, and "
                 "programs that are granted for reading executed"},
+        [GAP_ISOLATION] = {"isolation",
+                "paths that are not granted, host processes and what /sys says of the host's network stay visible; sockets at paths and "
+                "System V IPC can be used, modes, times and attributes of files changed, processes of the account slowed down, and programs "
+                "that are granted for reading executed"},
         [GAP_LANDLOCK] = {"landlock", "no Landlock: granted paths are held by the mounts alone; directories that a service hands over, ioctls of "
                                       "granted devices and the session's own files in /proc are not"},
         [GAP_LANDLOCK_REFER] = {"landlock-refer", "Landlock is older than ABI 2: files cannot be renamed between directories"},
@@ -47,4 +51,16 @@ Gap gap_from_string(const char *s) {
 
 const char *gap_describe(Gap g) {
         return g >= 0 && g < _GAP_MAX ? gap_table[g].description : NULL;
+}
+
+void gaps_add_json(JsonWriter *w, GapSet gaps) {
+        json_open_array(w, "not_enforced");
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (gaps & ((GapSet) 1 << g)) {
+                        json_open_object(w, NULL);
+                        json_add_string(w, "name", gap_to_string(g));
+                        json_add_string(w, "text", gap_describe(g));
+                        json_close_object(w);
+                }
+        json_close_array(w);
 }

@@ -3,10 +3,11 @@
 
 /* What this host could not give a run. A gap is always told; --strict refuses unless --accept-gap names it. */
 
-#include "basic/macro.h"
+#include "basic/json-writer.h"
 
 typedef enum Gap {
         GAP_NAMESPACES,        /* no user namespaces: ungranted paths and host processes stay visible */
+        GAP_ISOLATION,         /* --no-isolate: the same, but for the network */
         GAP_LANDLOCK,          /* no Landlock at all */
         GAP_LANDLOCK_REFER,    /* ABI < 2: files cannot be renamed between directories */
         GAP_LANDLOCK_TRUNCATE, /* ABI < 3: truncation is not restricted */
@@ -31,3 +32,6 @@ typedef uint32_t GapSet; /* bit (1 << Gap) */
 const char *gap_to_string(Gap g);       /* "landlock-scope": the name --accept-gap takes */
 Gap gap_from_string(const char *s);
 const char *gap_describe(Gap g);        /* one sentence without a full stop, for people */
+
+/* "not_enforced": [{"name", "text"}]. */
+void gaps_add_json(JsonWriter *w, GapSet gaps);

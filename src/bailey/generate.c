@@ -5,6 +5,7 @@
 #include "bailey/audit-risk.h"
 #include "bailey/generate.h"
 #include "bailey/grant-set.h"
+#include "bailey/network-use.h"
 #include "basic/path.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
@@ -17,8 +18,7 @@ typedef struct Generator {
         GrantSet kept;     /* of high risk and not granted: what must stay so where a directory above is granted. With RIGHT_READ it may
                             * be read */
         char **left_out;   /* comments: high-risk, and what no policy can grant */
-        char **addresses;  /* "HOST:PORT" */
-        char **ports;      /* bound */
+        NetworkUse network;
         unsigned missing;  /* looked for and not there */
 } Generator;
 
@@ -27,8 +27,7 @@ static void generator_done(Generator *g) {
         grant_set_done(&g->devices);
         grant_set_done(&g->kept);
         strv_free(g->left_out);
-        strv_free(g->addresses);
-        strv_free(g->ports);
+        network_use_done(&g->network);
 }
 
 static int leave_out(Generator *g, const Access *a, const char *reason) {
@@ -154,17 +153,12 @@ static int add_path(Generator *g, const Access *a) {
 }
 
 static int add_address(Generator *g, const Access *a) {
-        const char *port = strrchr(a->name, ':');
-        const char *risk = access_risk(a, g->trace->home, NULL);
-        int r = 0;
+        const char *risk = access_risk(a, g->trace->home, NULL), *reason = NULL;
 
         if (risk && !g->options->include_high_risk)
                 return leave_out(g, a, risk);
-        if ((a->operations & ACCESSED_BIND) && port && !strv_contains(g->ports, port + 1))
-                r = strv_extend(&g->ports, port + 1);
-        if (r >= 0 && (a->operations & (ACCESSED_CONNECT | ACCESSED_SEND)))
-                r = strv_extend(&g->addresses, a->name);
-        return r;
+        int r = network_use_add(&g->network, g->trace, a, &reason);
+        return r < 0 || !reason ? r : leave_out(g, a, reason);
 }
 
 static int collect(Generator *g) {
@@ -310,24 +304,6 @@ static int print_head(FILE *f, const Generator *g) {
         return 0;
 }
 
-static void print_list(FILE *f, const char *name, char *const *list, bool quoted) {
-        if (!list)
-                return;
-        fprintf(f, "# %s = [", name);
-        for (char *const *s = list; *s; s++)
-                fprintf(f, quoted ? "%s\"%s\"" : "%s%s", s == list ? "" : ", ", *s);
-        fputs("]\n", f);
-}
-
-/* Addresses are what names were resolved to that day; which of them are meant is for whoever reads it to say. */
-static void print_network(FILE *f, const Generator *g) {
-        if (!g->addresses && !g->ports)
-                return;
-        fputs("\n# The network it used. A policy that allows any of it gives up the sandbox's own network:\n# [network]\n", f);
-        print_list(f, "egress_allow", g->addresses, true);
-        print_list(f, "bind_ports", g->ports, false);
-}
-
 static int print(FILE *f, const Generator *g) {
         int r = print_head(f, g);
 
@@ -343,7 +319,7 @@ static int print(FILE *f, const Generator *g) {
                 if (r >= 0)
                         r = print_kept(f, g, "deny", 0);
         }
-        print_network(f, g);
+        network_use_print(&g->network, f);
         for (size_t i = 0; i < g->devices.n && r >= 0; i++) {
                 fputs("\n[[device]]\npath = ", f);
                 print_string(f, g->devices.items[i].path);
@@ -366,7 +342,7 @@ int generate_policy(const Trace *t, const GenerateOptions *options, FILE *f) {
                 r = grant_set_simplify(&g.kept, is_risky, &g);
         if (r < 0)
                 return r;
-        if (g.grants.n + g.devices.n == 0 && !g.left_out && !g.addresses && !g.ports)
+        if (g.grants.n + g.devices.n == 0 && !g.left_out && !g.network.beyond)
                 return 0;
         return print(f, &g);
 }

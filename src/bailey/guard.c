@@ -13,6 +13,7 @@
 static const char *const sockets[] = {
         "/run/dbus",       "/run/systemd",    "/run/user",       "/run/docker",     "/run/docker.sock", "/run/podman",
         "/run/incus",      "/run/lxd",        "/run/containerd", "/run/crio",       "/run/libvirt",     "/run/snapd.socket",
+        "/run/errand",     "/run/errand-embedded",
         "/var/lib/incus/unix.socket", "/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket",
 };
 

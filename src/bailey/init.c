@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -165,29 +167,39 @@ static int hide(const Init *i) {
         return prctl(PR_SET_DUMPABLE, 0) < 0 ? failure_set(i->failure, STAGE_PROCESS, errno, "PR_SET_DUMPABLE") : 0;
 }
 
+static int check_gaps(const Init *i) {
+        const InitContext *c = i->context;
+
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (i->gaps & c->refused_gaps & (1U << g))
+                        return failure_set(i->failure, STAGE_GAP, 0, "%s: %s", gap_to_string(g), gap_describe(g));
+        return 0;
+}
+
+/* Enters the network namespace that comes from the supervisor, and has it connected. */
+static int enter_network(Init *i) {
+        int r = network_namespace_enter(&i->network, i->failure);
+
+        if (r >= 0)
+                r = hide(i);
+        return r < 0 || !network_has_pasta(i->context->plan->network) ? r : join_network(i);
+}
+
 static int build_isolated(Init *i) {
         const InitContext *c = i->context;
-        bool own_network = c->plan->network->mode != NETWORK_LANDLOCK;
         _cleanup_close_ int limits = -EBADF;
         int r;
 
         r = namespaces_set_up(c->uid, c->gid, &limits, i->failure);
         if (r < 0)
                 return r;
-        if (own_network)
+        if (c->own_network)
                 i->network.control = c->control;
-        if (network_has_pasta(c->plan->network)) {
-                r = network_namespace_enter(&i->network, i->failure);
-                if (r >= 0)
-                        r = hide(i);
-                if (r >= 0)
-                        r = join_network(i);
-                if (r < 0)
-                        return r;
-        }
-        if (c->send_namespaces)
+        if (network_has_pasta(c->plan->network))
+                r = enter_network(i);
+        if (r >= 0 && c->send_namespaces)
                 r = open_namespace(i, NAMESPACE_USER);
-        if (r >= 0 && c->send_namespaces && !own_network)
+        if (r >= 0 && c->send_namespaces && !c->own_network)
                 r = open_namespace(i, NAMESPACE_NETWORK);
         if (r >= 0)
                 r = mounts_build(c->plan, &i->network, &i->gaps, i->failure);
@@ -195,26 +207,42 @@ static int build_isolated(Init *i) {
                 r = hide(i);
         if (r < 0)
                 return r;
-        if (c->send_namespaces && own_network)
+        if (c->send_namespaces && c->own_network)
                 i->namespaces[NAMESPACE_NETWORK] = TAKE_FD(i->network.fd);
         i->network.fd = safe_close(i->network.fd);
         r = namespaces_forbid_more(limits, i->failure);
+        return r < 0 ? r : check_gaps(i);
+}
+
+/* Of the namespaces the network's alone: a denied egress is one whatever the files are held by. */
+static int build_network(Init *i) {
+        const InitContext *c = i->context;
+        _cleanup_close_ int limits = -EBADF;
+
+        int r = namespaces_set_up_user(c->uid, c->gid, &limits, i->failure);
         if (r < 0)
                 return r;
-        for (Gap g = 0; g < _GAP_MAX; g++)
-                if (i->gaps & c->refused_gaps & (1U << g))
-                        return failure_set(i->failure, STAGE_GAP, 0, "%s: %s", gap_to_string(g), gap_describe(g));
-        return 0;
+        i->network.control = c->control;
+        r = enter_network(i);
+        if (r >= 0 && c->send_namespaces)
+                r = open_namespace(i, NAMESPACE_USER);
+        if (r < 0)
+                return r;
+        if (c->send_namespaces)
+                i->namespaces[NAMESPACE_NETWORK] = TAKE_FD(i->network.fd);
+        i->network.fd = safe_close(i->network.fd);
+        r = namespaces_forbid_more(limits, i->failure);
+        return r < 0 ? r : check_gaps(i);
 }
 
 /* Without a PID namespace, orphans come to this process and not to the host's init, so that they can be ended. */
 static int build_plain(Init *i) {
         char path[64];
 
-        int r = hide(i);
+        int r = i->context->own_network ? build_network(i) : hide(i);
         if (r < 0)
                 return r;
-        if (i->context->group >= 0) {
+        if (i->context->group >= 0 && !i->context->own_network) {
                 r = group_join(i->context->group);
                 if (r < 0)
                         return failure_set(i->failure, STAGE_PROCESS, r, "joining its control group");
@@ -228,16 +256,37 @@ static int build_plain(Init *i) {
         return 0;
 }
 
-/* This process is listened to as well: none of the calls that it makes from here on waits. */
-static int be_observed(Init *i) {
+/* In a process of its own that has this one's descriptors: waits for the number of the listener and hands it over. */
+_noreturn_ static void carry_listener(const Init *i, int from) {
         ControlMessage m = {.type = CONTROL_LISTENER};
-        _cleanup_close_ int listener = -EBADF;
+        int listener;
 
-        int r = seccomp_listen(&listener, i->failure);
-        if (r < 0)
-                return r;
-        r = control_send(i->context->control, &m, &listener, 1);
-        return r < 0 ? failure_set(i->failure, STAGE_SECCOMP, r, "handing the listener over") : 0;
+        bool told = read(from, &listener, sizeof(listener)) == sizeof(listener) && listener >= 0;
+        _exit(told && control_send(i->context->control, &m, &listener, 1) >= 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* This process is listened to as well, and none of the calls that it makes may wait for somebody who cannot listen yet: so that it
+ * is another, not listened to, that hands the listener over. */
+static int be_observed(Init *i) {
+        int ends[2], listener = -EBADF, status = -1;
+
+        if (pipe2(ends, O_CLOEXEC) < 0)
+                return failure_set(i->failure, STAGE_SECCOMP, errno, "pipe");
+        pid_t courier = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+        if (courier == 0)
+                carry_listener(i, ends[0]);
+        int r = courier < 0 ? failure_set(i->failure, STAGE_SECCOMP, errno, "clone") : seccomp_listen(&listener, i->failure);
+        if (courier > 0) {
+                (void) write_all(ends[1], &listener, sizeof(listener));
+                while (waitpid(courier, &status, 0) < 0 && errno == EINTR)
+                        ;
+        }
+        if (r >= 0 && status != 0)
+                r = failure_set(i->failure, STAGE_SECCOMP, EPIPE, "handing the listener over");
+        safe_close(listener);
+        safe_close(ends[0]);
+        safe_close(ends[1]);
+        return r;
 }
 
 /* From here on this process is as confined as the payload, which inherits all of it. */
@@ -257,7 +306,7 @@ static int confine(Init *i) {
                 r = seccomp_load_own_limits(i->failure);
         if (r < 0)
                 return r;
-        bool internet = c->isolated || c->plan->network->mode == NETWORK_LANDLOCK;
+        bool internet = c->own_network || c->plan->network->mode == NETWORK_LANDLOCK;
         bool scoped = !(landlock_gaps(c->landlock_abi, false) & (1U << GAP_LANDLOCK | 1U << GAP_LANDLOCK_SCOPE));
         r = c->seccomp ? seccomp_load(internet, scoped, i->failure) : 0;
         return r < 0 || !c->options->observer ? r : be_observed(i);
@@ -429,8 +478,12 @@ static void end_survivors(Init *i, ControlMessage *m) {
                         (void) reap(i, 0, m, &m->survivors);
                 return;
         }
-        while (kill_children(i))
-                (void) reap(i, 0, m, &m->survivors);
+        /* One at a time: what a child that ends has left comes to this process only then, alive. */
+        while (kill_children(i)) {
+                siginfo_t info;
+                (void) waitid(P_ALL, 0, &info, WEXITED | WNOWAIT | __WALL);
+                (void) reap(i, WNOHANG, m, &m->survivors);
+        }
 }
 
 /* Signals that the supervisor sends on, or that came from outside the namespace; not the payload's own, and not what the

@@ -13,6 +13,7 @@ typedef struct InitContext {
         uid_t uid;
         gid_t gid;
         bool isolated;      /* in new namespaces; else a plain child */
+        bool own_network;   /* in a new network namespace, whatever `isolated` is */
         bool seccomp;       /* the kernel has filters */
         bool send_namespaces; /* with CONTROL_PREPARED */
         bool unconfined;    /* only observed, not isolated then */

@@ -11,11 +11,10 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 
-pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
+static pid_t clone_with(uint64_t flags, bool network, int group, int *ret_pidfd) {
         int pidfd = -EBADF;
         struct clone_args args = {
-                .flags = CLONE_PIDFD | CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP |
-                         (network ? (uint64_t) CLONE_NEWNET : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+                .flags = CLONE_PIDFD | CLONE_NEWUSER | flags | (network ? (uint64_t) CLONE_NEWNET : 0) | (group >= 0 ? CLONE_INTO_CGROUP : 0),
                 .pidfd = (uint64_t) (uintptr_t) &pidfd,
                 .exit_signal = SIGCHLD,
                 .cgroup = group >= 0 ? (uint64_t) group : 0,
@@ -27,6 +26,14 @@ pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
         if (pid > 0)
                 *ret_pidfd = pidfd;
         return (pid_t) pid;
+}
+
+pid_t namespaces_clone(bool network, int group, int *ret_pidfd) {
+        return clone_with(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP, network, group, ret_pidfd);
+}
+
+pid_t namespaces_clone_user(bool network, int group, int *ret_pidfd) {
+        return clone_with(0, network, group, ret_pidfd);
 }
 
 bool namespaces_unavailable(int error) {
@@ -72,8 +79,7 @@ int namespaces_forbid_more(int limits, Failure *f) {
         return 0;
 }
 
-int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
-        static const char name[] = "bailey";
+static int set_up(uid_t uid, gid_t gid, const char *host_name, int *ret_limits, Failure *f) {
         int r;
 
         /* A caller that changed its ids is not dumpable, and then its /proc/self files are root's. */
@@ -82,14 +88,22 @@ int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
         r = map_ids(uid, gid, f);
         if (r < 0)
                 return r;
-        if (sethostname(name, sizeof(name) - 1) < 0)
-                return failure_set(f, STAGE_HOSTNAME, errno, "%s", name);
+        if (host_name && sethostname(host_name, strlen(host_name)) < 0)
+                return failure_set(f, STAGE_HOSTNAME, errno, "%s", host_name);
 
         int fd = open("/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return failure_set(f, STAGE_NESTING, errno, "/proc/sys/user");
         *ret_limits = fd;
         return 0;
+}
+
+int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+        return set_up(uid, gid, "bailey", ret_limits, f);
+}
+
+int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
+        return set_up(uid, gid, NULL, ret_limits, f);
 }
 
 int capabilities_drop(Failure *f) {

@@ -8,12 +8,18 @@
  * *ret_pidfd (CLOEXEC, the caller's), 0 in the child, or a negative errno. */
 pid_t namespaces_clone(bool network, int group, int *ret_pidfd);
 
+/* The same with a user namespace and no other but, if asked for, the network's. */
+pid_t namespaces_clone_user(bool network, int group, int *ret_pidfd);
+
 /* True for the errors of namespaces_clone() that say "not on this host", not "not now". */
 bool namespaces_unavailable(int error);
 
 /* In the child: the caller's ids mapped to themselves, the host name set. It is dumpable afterwards. The old /proc must still be in
  * sight; *ret_limits (the caller's) is what namespaces_forbid_more() wants when it no longer is. */
 int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
+
+/* The same for a child of namespaces_clone_user(), which keeps the host's name. */
+int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
 
 /* No further namespaces of any kind: the limits belong to the new user namespace, so nobody inside can raise them again once
  * the capabilities are gone. After the last mount: the kernel makes a mount namespace for each detached tree. */

@@ -149,7 +149,7 @@ static int read_size(const Option *option, Options *o, const char *value) {
 }
 
 static void unknown_gap(const Option *option, const char *name) {
-        char known[256] = "";
+        char known[512] = "";
         const char *best = NULL;
         unsigned distance = UINT_MAX;
 
@@ -194,7 +194,7 @@ static const Option options[] = {
          "under --strict: that one may be missing (repeatable)"},
         {"--quiet", NULL, RUN | SHELL | AUDIT, read_flag, offsetof(Options, quiet),
          "do not print what was enforced; what was not is printed always"},
-        {"--explain", NULL, RUN, read_flag, offsetof(Options, explain), "when it fails, tell what was refused, and what would grant it"},
+        {"--explain", NULL, RUN | SHELL, read_flag, offsetof(Options, explain), "when it fails, tell what was refused, and what would grant it"},
         {"--save-trace", "FILE", AUDIT, read_text, offsetof(Options, save_trace), "write what was seen there"},
         {"--unconfined", NULL, AUDIT, read_flag, offsetof(Options, unconfined), "enforce nothing, only look"},
         {"--trace", "FILE", PROFILE_GENERATE, read_text, offsetof(Options, trace), "the trace that an audit saved"},
@@ -206,6 +206,8 @@ static const Option options[] = {
         {"--yes", NULL, TRUST, read_flag, offsetof(Options, yes), "accept without asking"},
         {"--list", NULL, TRUST, read_flag, offsetof(Options, list), "list what was accepted, and whether it still is that"},
         {"--revoke", NULL, TRUST, read_flag, offsetof(Options, revoke), "take back: FILE is a path or a digest, there or not"},
+        {"--no-isolate", NULL, RUN | SHOW | SHELL, read_flag, offsetof(Options, no_isolate),
+         "Landlock and seccomp alone: what is not granted stays visible"},
         {"--proxy-net", NULL, RUN | SHOW | SHELL, read_flag, offsetof(Options, proxy_net),
          "a network namespace of its own, connected by pasta: the host's address is not seen"},
         {"--egress-proxy", "ADDR:PORT", RUN | SHOW | SHELL, read_proxy, 0,
@@ -235,26 +237,54 @@ static void verb_letters(unsigned set, char ret[7]) {
         ret[ELEMENTSOF(letters)] = 0;
 }
 
+#define HELP_COLUMNS 80U
+
+/* `left`, then `text` from that column on, broken between words. */
+static void print_columns(FILE *f, const char *left, size_t column, const char *text) {
+        size_t at = 0;
+
+        for (const char *p = left; *p; p++)
+                at += ((unsigned char) *p & 0xc0) != 0x80; /* a character of more bytes is one column */
+        fputs(left, f);
+        if (at >= column) {
+                fputc('\n', f);
+                at = 0;
+        }
+        while (*text) {
+                size_t n = strcspn(text, " ");
+
+                if (at > column && at + 1 + n > HELP_COLUMNS) {
+                        fputc('\n', f);
+                        at = 0;
+                }
+                int gap = at < column ? (int) (column - at) : 1;
+                fprintf(f, "%*s%.*s", gap, "", (int) n, text);
+                at += (size_t) gap + n;
+                text += n + (text[n] == ' ');
+        }
+        fputc('\n', f);
+}
+
 void options_print_help(FILE *f) {
         fputs("bailey confines a program to what a policy grants.\n\n", f);
         for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
                 char left[64];
-                (void) snprintf(left, sizeof(left), "bailey %s [OPTION]… %s", verbs[i].name, verbs[i].operands);
-                /* Each … is one column of three bytes. */
-                int extra = 2 + (endswith(verbs[i].operands, "…") ? 2 : 0);
-                fprintf(f, "  %-*s %s\n", 44 + extra, left, verbs[i].help);
+                (void) snprintf(left, sizeof(left), "  bailey %s [OPTION]… %s", verbs[i].name, verbs[i].operands);
+                print_columns(f, left, 44, verbs[i].help);
         }
         fputs("  bailey --help | --version\n\n"
-              "Options of run (r), show (s), shell (h), audit (a), trust (t) and profile generate (g); they end at what they are for:\n", f);
+              "Options of run (r), show (s), shell (h), audit (a), trust (t) and profile\n"
+              "generate (g); they end at what they are for:\n", f);
         for (size_t i = 0; i < ELEMENTSOF(options); i++) {
-                char left[48], letters[7];
+                char left[64], letters[7];
                 verb_letters(options[i].verbs, letters);
-                (void) snprintf(left, sizeof(left), "%s%s%s", options[i].name, options[i].value ? " " : "",
+                (void) snprintf(left, sizeof(left), "  %s %s%s%s", letters, options[i].name, options[i].value ? " " : "",
                                 options[i].value ? options[i].value : "");
-                fprintf(f, "  %s %-27s %s\n", letters, left, options[i].help);
+                print_columns(f, left, 34, options[i].help);
         }
-        fputs("\nExit codes: the command's own; 128+N when signal N ended it; 125 nothing was run; 126 the target cannot be\n"
-              "executed; 127 it was not found. See bailey(1) and bailey.toml(5).\n", f);
+        fputs("\nExit codes: the command's own; 128+N when signal N ended it; 125 nothing was\n"
+              "run; 126 the target cannot be executed; 127 it was not found. See bailey(1)\n"
+              "and bailey.toml(5).\n", f);
 }
 
 int options_print_verbs(FILE *f) {
@@ -352,6 +382,10 @@ static int check_together(const Options *o) {
         }
         if (socket && (o->proxy_net || o->proxy_port)) {
                 log_error("--broker-socket is a way out of its own; --proxy-net and --egress-proxy are another; give one");
+                return -EINVAL;
+        }
+        if (socket && o->no_isolate) {
+                log_error("--no-isolate and --broker-socket: sockets at paths would be a way around the broker; give one");
                 return -EINVAL;
         }
         if (o->accepted_gaps && !o->strict) {

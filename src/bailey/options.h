@@ -30,7 +30,7 @@ typedef struct Options {
         bool only_config, strict, quiet, json, plan;
         const char *save_trace; /* of audit */
         bool unconfined;
-        bool explain;
+        bool explain, no_isolate;
         const char *trace, *target; /* of profile generate */
         bool include_high_risk, accept_truncated;
         bool yes, list, revoke; /* of trust */

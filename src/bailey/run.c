@@ -96,9 +96,9 @@ static int settle_network(const Options *o, const Policy *policy, bool proxy, Ne
 }
 
 /* Tries, as nothing else tells for sure. */
-static bool namespaces_available(void) {
+static bool namespaces_available(bool isolate) {
         int pidfd = -EBADF;
-        pid_t pid = namespaces_clone(true, -EBADF, &pidfd);
+        pid_t pid = isolate ? namespaces_clone(true, -EBADF, &pidfd) : namespaces_clone_user(true, -EBADF, &pidfd);
 
         if (pid == 0)
                 _exit(EXIT_SUCCESS);
@@ -120,16 +120,20 @@ int show_verb(const Options *o) {
         int r = run_resolve(o, o->argv, &account, &policy);
         if (r != 0)
                 return r;
-        bool namespaces = namespaces_available();
+        bool namespaces = namespaces_available(!o->no_isolate);
         if (settle_network(o, policy, namespaces && pasta_find(), &network) < 0)
                 return EXIT_NOT_RUN;
         ShownNetwork shown = {.network = &network, .landlock_abi = landlock_abi(), .namespaces = namespaces, .pasta = pasta_find(),
                               .proxy_asked = o->proxy_net || o->proxy_port};
-        if (o->plan) {
+        if (o->plan || o->no_isolate)
                 r = plan_new(policy, o->argv, &network, &plan);
-                if (r >= 0)
-                        r = plan_print(plan, stdout);
-        } else
+        if (r >= 0 && o->no_isolate)
+                shown.gaps = enter_isolation_gaps(plan);
+        if (r < 0)
+                ;
+        else if (o->plan)
+                r = plan_print(plan, stdout);
+        else
                 r = o->json ? show_policy_json(policy, &shown, stdout) : show_policy(policy, &shown, stdout);
         if (r >= 0 && fflush(stdout) != 0)
                 r = negative_errno();
@@ -175,7 +179,7 @@ static int enter_network(char *const *argv, const Policy *policy, const Network 
         if (r < 0)
                 return log_error_errno(r, "Failed to plan the sandbox: %m%s",
                                        r == -ELOOP ? "; the home became a symbolic link meanwhile, remove it" : "");
-        if (home_make_mount_points(policy, plan) < 0)
+        if (!options->no_isolate && home_make_mount_points(policy, plan) < 0)
                 return -EIO;
         if (!streq(plan->working_directory, policy->working_directory))
                 log_warning("%s cannot be the working directory inside; it is / there", policy->working_directory);
@@ -208,6 +212,7 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
                 return EXIT_NOT_RUN;
         }
         const RunOptions options = {
+                .no_isolate = o->no_isolate,
                 .strict = o->strict,
                 .accepted_gaps = o->accepted_gaps,
                 .broker_socket = broker,
@@ -248,11 +253,12 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
 int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal) {
         RunResult result;
 
-        return run_planned(o, argv, policy, broker, terminal, NULL, &result);
+        return o->explain ? explain_run(o, argv, policy, broker, terminal) : run_planned(o, argv, policy, broker, terminal, NULL, &result);
 }
 
-int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Observer *observer, RunResult *ret) {
-        return run_planned(o, argv, policy, broker, NULL, observer, ret);
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
+                        RunResult *ret) {
+        return run_planned(o, argv, policy, broker, terminal, observer, ret);
 }
 
 /* Whoever waits for the command waits for this, too. What is still held is the kernel's to free, which takes it less time. */
@@ -274,5 +280,5 @@ int run_verb(const Options *o) {
         int r = run_resolve(o, o->argv, &account, &policy);
         if (r != 0)
                 return r;
-        end(o->explain ? explain_run(o, policy, broker) : run_policy(o, o->argv, policy, broker, NULL));
+        end(run_policy(o, o->argv, policy, broker, NULL));
 }

@@ -20,4 +20,5 @@ int show_verb(const Options *o);
 int run_resolve(const Options *o, char *const *argv, const Account *account, Policy **ret);
 int run_policy(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal);
 /* The same, watched; without closing lines when it is not confined. *ret is what became of it. */
-int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Observer *observer, RunResult *ret);
+int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
+                        RunResult *ret);

@@ -132,6 +132,10 @@ static int number(uint32_t arch, const char *name) {
                 return 359;
         if (arch == SCMP_ARCH_X86 && strcmp(name, "socketpair") == 0)
                 return 360;
+        if (arch == SCMP_ARCH_X86 && strcmp(name, "bind") == 0)
+                return 361;
+        if (arch == SCMP_ARCH_X86 && strcmp(name, "connect") == 0)
+                return 362;
         if (arch == SCMP_ARCH_X86 && strcmp(name, "sendto") == 0)
                 return 369;
         if (arch == SCMP_ARCH_X86 && strcmp(name, "sendmsg") == 0)
@@ -505,6 +509,11 @@ static void print_audit_program(const Architecture *a) {
         for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]) && tokens[i]; i++) {
                 unsigned s = section_begin(&p, tokens[i]);
                 load_number(&p);
+                /* x32 runs as the same architecture with numbers of its own: that it is used is all that is told. */
+                if (tokens[i] == SCMP_ARCH_X86_64) {
+                        emit(&p, BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1);
+                        emit_return(&p, SECCOMP_RET_USER_NOTIF);
+                }
                 for (size_t k = 0; k < sizeof(audit_calls) / sizeof(audit_calls[0]); k++) {
                         int n = number(tokens[i], audit_calls[k].name);
                         /* i386's mmap takes its arguments in memory; what is built since 1999 calls mmap2. */

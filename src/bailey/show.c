@@ -170,6 +170,9 @@ int show_policy(const Policy *p, const ShownNetwork *network, FILE *f) {
                 r = print_rules(p, rules, false, f);
         if (r >= 0)
                 r = print_network(p, network, f);
+        for (Gap g = 0; g < _GAP_MAX; g++)
+                if (network->gaps & ((GapSet) 1 << g))
+                        fprintf(f, "not enforced: %s: %s\n", gap_to_string(g), gap_describe(g));
         fputs("devices:\n", f);
         if (r >= 0)
                 r = print_rules(p, rules, true, f);
@@ -280,6 +283,8 @@ int show_policy_json(const Policy *p, const ShownNetwork *network, FILE *f) {
         add_network(&w, p, network);
         add_rules(&w, "devices", p, rules, true);
         add_limits(&w, p);
+        if (network->gaps)
+                gaps_add_json(&w, network->gaps);
         json_add_string(&w, "home", p->home);
         json_open_array(&w, "environment");
         for (size_t i = 0; i < p->n_variables; i++) {

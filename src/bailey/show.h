@@ -3,6 +3,7 @@
 
 /* Prints a resolved policy for people, in a form that is documented (bailey(1)) and stays, and for programs. */
 
+#include "bailey/gap.h"
 #include "bailey/network.h"
 
 /* What of the network is asked for, and what the host has of it. */
@@ -10,6 +11,7 @@ typedef struct ShownNetwork {
         const Network *network;
         int landlock_abi;
         bool namespaces, pasta, proxy_asked;
+        GapSet gaps; /* of --no-isolate */
 } ShownNetwork;
 
 int show_policy(const Policy *p, const ShownNetwork *network, FILE *f);

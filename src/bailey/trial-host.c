@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
@@ -12,6 +11,8 @@
 #include <unistd.h>
 
 #include "bailey/group.h"
+#include "bailey/netfilter.h"
+#include "bailey/pasta.h"
 #include "bailey/trial.h"
 #include "basic/fd.h"
 #include "basic/io.h"
@@ -28,14 +29,24 @@ void trial_control_group(_unused_ const Mechanism *m, Outcome *ret) {
 
 /* ---- in a network namespace of its own ---- */
 
-static void make_tun(_unused_ const Mechanism *m, _unused_ int limits, Outcome *ret) {
+/* -1 with errno. It lasts as long as the descriptor. */
+static int open_tun(const char **ret_at) {
         struct ifreq request = {.ifr_name = "bailey0", .ifr_flags = IFF_TUN | IFF_NO_PI};
 
+        *ret_at = "/dev/net/tun";
         _cleanup_close_ int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
         if (fd < 0)
-                outcome_fails(ret, errno, "/dev/net/tun");
-        else if (ioctl(fd, TUNSETIFF, &request) < 0)
-                outcome_fails(ret, errno, "an interface cannot be made by /dev/net/tun");
+                return -1;
+        *ret_at = "an interface cannot be made by /dev/net/tun";
+        return ioctl(fd, TUNSETIFF, &request) < 0 ? -1 : TAKE_FD(fd);
+}
+
+static void make_tun(_unused_ const Mechanism *m, _unused_ int limits, Outcome *ret) {
+        const char *at;
+
+        _cleanup_close_ int fd = open_tun(&at);
+        if (fd < 0)
+                outcome_fails(ret, errno, "%s", at);
         else
                 outcome_works(ret, "%s", "");
 }
@@ -44,35 +55,30 @@ void trial_tun(const Mechanism *m, Outcome *ret) {
         trial_inside(make_tun, m, ret);
 }
 
-/* Fixed places, whatever the environment says. */
-static void *load_nftables(void) {
-        static const char *const places[] = {
-#if defined(__x86_64__)
-                "/usr/lib/x86_64-linux-gnu/libnftables.so.1",
-#elif defined(__aarch64__)
-                "/usr/lib/aarch64-linux-gnu/libnftables.so.1",
-#elif defined(__riscv)
-                "/usr/lib/riscv64-linux-gnu/libnftables.so.1",
-#endif
-                "/usr/lib64/libnftables.so.1",
-                "/usr/lib/libnftables.so.1",
-        };
-        void *handle = NULL;
+#define TRIAL_ADDRESS 0xc0000202 /* for documentation (RFC 5737), so that nobody has them */
+#define TRIAL_PEER 0xc0000201
 
-        for (size_t i = 0; i < ELEMENTSOF(places) && !handle; i++)
-                handle = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
-        return handle;
+static int set_address(int fd, unsigned long call, uint32_t host_order) {
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(host_order)};
+        struct ifreq request = {.ifr_name = "bailey0"};
+
+        memcpy(&request.ifr_addr, &address, sizeof(address));
+        return ioctl(fd, call, &request);
 }
 
-static bool find_symbol(void *handle, const char *name, void *ret) {
-        void *symbol = dlsym(handle, name);
-        memcpy(ret, &symbol, sizeof(symbol));
-        return symbol;
+/* 0 or the positive errno, as below. */
+static int raise_interface(void) {
+        struct ifreq request = {.ifr_name = "bailey0"};
+
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (fd < 0 || set_address(fd, SIOCSIFADDR, TRIAL_ADDRESS) < 0 || set_address(fd, SIOCSIFDSTADDR, TRIAL_PEER) < 0)
+                return errno;
+        request.ifr_flags = IFF_UP | IFF_RUNNING;
+        return ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? errno : 0;
 }
 
-/* 0 when a datagram to loopback was sent, else the positive errno. */
 static int send_datagram(void) {
-        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(TRIAL_PEER)};
 
         _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
@@ -80,28 +86,21 @@ static int send_datagram(void) {
         return sendto(fd, "x", 1, 0, (struct sockaddr *) &address, sizeof(address)) < 0 ? errno : 0;
 }
 
+/* The rules of --egress-proxy, by the code of a run. Whether they hold can be tried where there is an interface that they close. */
 static void filter_packets(_unused_ const Mechanism *m, _unused_ int limits, Outcome *ret) {
-        void *(*make)(uint32_t flags);
-        int (*run)(void *context, const char *commands), (*buffer_error)(void *context);
-        const char *(*error)(void *context);
+        const Network network = {.mode = NETWORK_EGRESS_PROXY, .gateway = {htonl(0xa9fea901)}, .proxy_port = 8443};
+        const char *at;
+        Failure f = {};
 
-        void *handle = load_nftables();
-        if (!handle || !find_symbol(handle, "nft_ctx_new", &make) || !find_symbol(handle, "nft_run_cmd_from_buffer", &run) ||
-            !find_symbol(handle, "nft_ctx_buffer_error", &buffer_error) || !find_symbol(handle, "nft_ctx_get_error_buffer", &error)) {
-                outcome_fails(ret, 0, "libnftables is not there");
-                return;
-        }
-        int before = send_datagram();
-        void *context = make(0);
-        if (!context || buffer_error(context) < 0)
-                outcome_fails(ret, 0, "libnftables cannot be used");
-        else if (before != 0)
-                outcome_fails(ret, before, "nothing can be sent over loopback to try it by");
-        else if (run(context, "add table inet bailey\n"
-                              "add chain inet bailey out { type filter hook output priority 0; policy drop; }\n") != 0) {
-                const char *said = error(context);
-                outcome_fails(ret, 0, "the kernel refuses rules: %.*s", (int) strcspn(said, "\n"), said);
-        } else if (send_datagram() != EPERM)
+        _cleanup_close_ int fd = open_tun(&at);
+        int before = fd < 0 ? 0 : raise_interface();
+        if (fd >= 0 && before == 0)
+                before = send_datagram();
+        if (before != 0)
+                outcome_fails(ret, before, "nothing can be sent to try it by");
+        else if (netfilter_install(&network, &f) < 0)
+                outcome_fails_at(ret, &f);
+        else if (fd >= 0 && send_datagram() != EPERM)
                 outcome_fails(ret, 0, "what the rules shall stop is not stopped");
         else
                 outcome_works(ret, "%s", "");
@@ -112,15 +111,6 @@ void trial_nftables(const Mechanism *m, Outcome *ret) {
 }
 
 /* ---- pasta ---- */
-
-static const char *find_pasta(void) {
-        static const char *const places[] = {"/usr/bin/pasta", "/usr/local/bin/pasta"};
-
-        for (size_t i = 0; i < ELEMENTSOF(places); i++)
-                if (access(places[i], X_OK) == 0)
-                        return places[i];
-        return NULL;
-}
 
 /* What the program inside says, or pasta when it fails, is read from one pipe each. */
 static pid_t start_pasta(const char *program, int output, int errors) {
@@ -151,12 +141,12 @@ static bool has_default_route(const char *text) {
 }
 
 void trial_pasta(_unused_ const Mechanism *m, Outcome *ret) {
-        const char *program = find_pasta();
+        const char *program = pasta_find();
         char text[4096] = "", said[512] = "";
         int output[2], errors[2], status = 0;
 
         if (!program) {
-                outcome_fails(ret, 0, "it is neither in /usr/bin nor in /usr/local/bin");
+                outcome_fails(ret, 0, "it is not in " PASTA_PLACES);
                 return;
         }
         if (pipe2(output, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0) {

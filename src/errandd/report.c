@@ -9,6 +9,7 @@ static const struct {
         const char *name, *sentence;
 } sentences[] = {
         {"namespaces", "host processes, paths that are not granted and network addresses stay visible: this host allows no user namespaces"},
+        {"isolation", "host processes and paths that are not granted stay visible: a session is not isolated"},
         {"landlock", "granted paths are held by the mounts alone: this kernel has no Landlock"},
         {"landlock-refer", "files cannot be renamed between directories: this kernel's Landlock is older than ABI 2"},
         {"landlock-truncate", "truncating files is not restricted by Landlock: this kernel's is older than ABI 3"},

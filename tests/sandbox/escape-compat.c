@@ -121,11 +121,11 @@ static long try_open(const char *path) {
         {.name = "i386-" n, .what = w ", 32-bit", .try = f, .argument = a, .error = e, .stops = s, .off = o, .optional = true, .ids = "C035 " i}
 
 static const Attempt rows[] = {
-        ROW("unshare-user", "a namespace", try_unshare, "0x10000000", EPERM, STOP_SECCOMP | STOP_NAMESPACES, OFF_PLAIN, "T017"),
+        ROW("unshare-user", "a namespace", try_unshare, "0x10000000", EPERM, STOP_SECCOMP | STOP_NETWORK, OFF_PLAIN, "T017"),
         ROW("unshare-mount", "a namespace", try_unshare, "0x20000", EPERM, STOP_SECCOMP | STOP_PRIVILEGE, OFF_PRIVATE, "T017"),
-        ROW("clone-user", "a namespace", try_clone, "0x10000000", EPERM, STOP_SECCOMP | STOP_NAMESPACES, OFF_PLAIN, "T017"),
+        ROW("clone-user", "a namespace", try_clone, "0x10000000", EPERM, STOP_SECCOMP | STOP_NETWORK, OFF_PLAIN, "T017"),
         ROW("clone3", "a process", try_clone3, "0", ENOSYS, STOP_SECCOMP, OFF_PLAIN, "T018"),
-        ROW("clone3-user", "a namespace", try_clone3, "0x10000000", ENOSYS, STOP_SECCOMP | STOP_NAMESPACES, OFF_PLAIN, "T018"),
+        ROW("clone3-user", "a namespace", try_clone3, "0x10000000", ENOSYS, STOP_SECCOMP | STOP_NETWORK, OFF_PLAIN, "T018"),
         ROW("mount", "a mount", try_mount, "tmpfs", EPERM, STOP_SECCOMP | STOP_PRIVILEGE, OFF_PRIVATE, "C041"),
         ROW("chroot", "a root to climb out of", try_chroot, NULL, EPERM, STOP_SECCOMP | STOP_PRIVILEGE, OFF_PRIVATE, "C041"),
         ROW("fsopen", "a new file system", try_fsopen, NULL, EPERM, STOP_SECCOMP | STOP_PRIVILEGE, OFF_PRIVATE, "C041"),

@@ -75,7 +75,7 @@ static long try_parent(const char *a) {
 }
 
 /* The limits of the user namespace stop those too that the filter would not. */
-#define NEW (STOP_SECCOMP | STOP_NAMESPACES)
+#define NEW (STOP_SECCOMP | STOP_NETWORK)
 #define UNSHARE(n, flag, o) \
         {.name = "unshare-" n, .what = n " namespace by unshare", .try = try_unshare, .argument = flag, .error = EPERM, \
          .stops = NEW | (o ? STOP_PRIVILEGE : 0), .off = o, .ids = "C041 T017"}

@@ -180,7 +180,7 @@ static int run(const char *mode) {
 
 static int list(void) {
         static const char *const stops[] = {
-                "namespaces", "landlock", "truncate", "scope", "ioctl", "seccomp", "cover", "island", "tmp", "privilege", "start",
+                "namespaces", "landlock", "truncate", "scope", "ioctl", "seccomp", "cover", "island", "tmp", "privilege", "start", "network",
         };
         static const char *const offs[] = {"plain", "private", "root", "never"};
 

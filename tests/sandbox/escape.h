@@ -22,6 +22,7 @@ typedef enum Stop {
         STOP_ISLAND = 1 << 7,     /* read-only mounts inside of a grant */
         STOP_TMP = 1 << 8,        /* /tmp and /dev/shm of its own */
         STOP_PRIVILEGE = 1 << 9,  /* no capability, no_new_privs, not dumpable; never absent */
+        STOP_NETWORK = 1 << 11,   /* the network namespace and the user namespace around it, which a run has without the others, too, and no more */
         STOP_START = 1 << 10,     /* descriptors closed, environment built; never absent */
 } Stop;
 

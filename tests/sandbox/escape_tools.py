@@ -41,7 +41,7 @@ TOOLS = [
     ("run", "sh", "{root}/private/true", "not found", "T009"),
     ("loader", "sh", "{loader} {root}/data/true", "failed to map|cannot", "T009"),
     ("kill", "sh", "kill -CONT {victim}", "No such process", "T014"),
-    ("renice", "renice", "renice -n 0 -p {victim}", NO_PROCESS, "T004"),
+    ("renice", "renice", "renice -n $(nice) -p {victim}", NO_PROCESS, "T004"),
     ("taskset", "taskset", "taskset -p {victim}", NO_PROCESS, "T011"),
     ("chrt", "chrt", "chrt -o -p 0 {victim}", NO_PROCESS, "T004"),
     ("ionice", "ionice", "ionice -c 2 -n 7 -p {victim}", NO_PROCESS, "T004"),

@@ -4,9 +4,13 @@
 
 import json
 import os
+import platform
 import signal
+import socket
 import stat
 import subprocess
+import threading
+import tomllib
 
 from bailey import NOT_RUN, check, main
 
@@ -27,7 +31,7 @@ def operations(r, name, kind="path"):
 
 def script(w, text, name="W/script.py"):
     """Whose own file is granted, being the target."""
-    return w.write(name, "#!/usr/bin/python3 -I\nimport os, socket, sys\nfrom ctypes import CDLL, c_long\nlibc = CDLL(None, use_errno=True)\n"
+    return w.write(name, "#!/usr/bin/python3 -I\nimport os, socket, sys, threading\nfrom ctypes import CDLL, c_long\nlibc = CDLL(None, use_errno=True)\n"
                    "def attempt(f, *a, **k):\n    try: return f(*a, **k)\n    except OSError as e: return e\n" + text, 0o755)
 
 
@@ -112,6 +116,10 @@ for family, address in ((socket.AF_INET, ("127.0.0.1", 9)), (socket.AF_INET6, ("
 attempt(socket.socket(socket.AF_INET).bind, ("127.0.0.1", 2)); attempt(socket.socket(socket.AF_INET6).bind, ("::1", 3))
 attempt(socket.socket(socket.AF_UNIX).bind, o + "/bound")
 attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("127.0.0.1", 4))
+attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect, ("127.0.0.1", 5)); attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).bind, ("127.0.0.1", 6))
+attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendmsg, [b"x"], [], 0, ("127.0.0.1", 7))
+threading.Thread(target=lambda: attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect, ("127.0.0.1", 8))).start()
+attempt(socket.socketpair()[0].sendmsg, [b"x"])
 """)
     expected = {
         "open": {"read"}, "rw": {"read", "write"}, "created": {"write", "entry"}, "creat": {"write"}, "openat2": {"read"},
@@ -128,6 +136,7 @@ attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("127.0.0
             check(operations(r, w.path(f"o/{name}")) - ({"read", "look"} if name == "run" else set()) == wanted, (name, operations(r, w.path(f"o/{name}"))))
         check(operations(r, "127.0.0.1:9", "address") == {"connect"} == operations(r, "[::1]:9", "address"), r.trace)
         check(operations(r, "127.0.0.1:2", "address") == {"bind"} == operations(r, "[::1]:3", "address"), r.trace)
+        check(all(operations(r, f"127.0.0.1:{port}", "address") == {"send"} for port in (5, 7, 8)) and "127.0.0.1:6" not in found(r), r.trace)
         check(operations(r, "127.0.0.1:4", "address") == {"send"} and operations(r, "abstract", "abstract") == {"connect"}, r.trace)
         check(found(r)[w.path("o/open")]["missing"] and not found(r)[w.path("o/run")]["missing"], r.trace)
 
@@ -221,6 +230,9 @@ def loop(w):
         w.write("W/Makefile", "all: out/sum\nout/sum: data/1 data/2\n\tcat data/1 data/2 >$@.tmp\n\tmv $@.tmp $@\n\tcat $@\n\t./tool\n")
         w.write("W/main.py", "import sys\nsys.path.insert(0, 'lib')\nimport package, glob\nprint(package.NAME, sorted(glob.glob('data/*')))\n"
                 "open('out/o', 'w').write('x')\nprint(open('out/o').read())\n")
+        w.write("W/main.js", "const fs = require('fs'); console.log(require('./lib/package.json').name, fs.readdirSync('data')); fs.writeFileSync('out/o', 'x');"
+                "console.log(require('child_process').execSync('./tool').toString())\n")
+        w.write("W/lib/package.json", '{"name": "package"}\n')
         account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
         subprocess.run(["git", "init", "-q", "-b", "main", "repository"], cwd=w.work, env=w.environment, check=True, **account)
         w.write("W/repository/file", "file\n")
@@ -228,6 +240,10 @@ def loop(w):
     round_trip(w, fresh, "sh", "-c", "cat data/*; ./tool; echo new >out/new; rm out/new; ls out; (cd lib && pwd) & wait")
     round_trip(w, fresh, "/usr/bin/python3", "main.py")
     round_trip(w, fresh, "/usr/bin/make", "-s")
+    if os.path.exists("/usr/bin/node"):
+        round_trip(w, fresh, "/usr/bin/node", "main.js")
+    else:
+        print("# node is not installed")
     round_trip(w, fresh, "/usr/bin/git", "-C", "repository", "status", "--porcelain")
     text = round_trip(w, fresh, "sh", "-c", "cd repository; git add file; git -c user.name=n -c user.email=e@x commit -qm m; git log --format=%s; "
                       "python3 -c 'import json, ssl; open(\"../out/o\", \"w\")'; git status --porcelain")
@@ -271,6 +287,13 @@ def explained(w):
     r = w.run(None, "echo >/dev/none; : </dev/loop-control", "--explain")
     check("write /dev/none " in r.err and "no policy can" in r.err and '"/dev' not in r.err, r)
     check(w.call("run", "--explain", "--json", "true").status == NOT_RUN, "json")
+    # A shell's status is its last command's.
+    for status in ("0", "3"):
+        r = w.call("shell", "--config", w.policy(policy), "--explain", "--", "-c", f"cat {w.path('secret')}; exit {status}",
+                   environment={**w.environment, "SHELL": "/bin/sh"})
+        check(r.status == int(status) and f"  read {w.path('secret')} (cat, " in r.err, r)
+    r = w.call("shell", "--explain", "--", "-c", ":", environment={**w.environment, "SHELL": "/bin/sh"})
+    check(r.status == 0 and "refused" not in r.err and "failed" not in r.err, r)
 
 
 def nested(w):
@@ -358,6 +381,111 @@ print("done")
     check(r.out == "done\n" and sum(n.startswith("/nowhere/") for n in found(r)) == 1200, (r, len(found(r))))
 
 
+def network(w):
+    """TCP that was seen is granted by port, and works then; what stays inside needs nothing, and what no key is about is said."""
+    service = next(s for s in (bound_below(port) for port in range(20000, 30000)) if s)
+    port = service.getsockname()[1]
+    threading.Thread(target=serve, args=(service,), daemon=True).start()
+    client = script(w, f"""
+import threading
+s = socket.create_connection(("127.0.0.1", {port})); print(s.recv(10)); s.close()
+attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("192.0.2.1", 53))
+""")
+    r = audit(w, client, options=["--unconfined"])
+    check("outside" in r.out and operations(r, f"127.0.0.1:{port}", "address") == {"connect"}, r)
+    config, text = generate(w, target=client)
+    check(tomllib.loads(text)["network"] == {"egress_allow": [str(port)]}, text)
+    check("send: 192.0.2.1:53 (a datagram: let out where a policy allows any egress" in text, text)
+    check("outside" not in w.call("run", client).out, "without a policy")
+    again = audit(w, client, options=["--config", config])
+    check("outside" in again.out and not any(a["kind"] == "address" for a in again.trace["accesses"]), again.trace)
+    service.shutdown(socket.SHUT_RDWR)
+    own = script(w, """
+import threading
+server = socket.create_server(("127.0.0.1", 0)); fixed = socket.socket(); fixed.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+fixed.bind(("127.0.0.1", 29999)); fixed.listen()
+for s in (server, fixed):
+    c = socket.create_connection(s.getsockname()); s.accept()[0].sendall(b"inside"); print(c.recv(10))
+open("../new", "w").close()
+""")
+    r = audit(w, own, options=["--unconfined"])
+    check(r.out.count("inside") == 2, r)
+    config, text = generate(w, target=own)
+    check("network" not in tomllib.loads(text) and "a port of the kernel's choice" in text, text)
+    check(w.call("run", "--config", config, own).out.count("inside") == 2, text)
+
+
+def bound_below(port):
+    s = socket.socket()
+    try:
+        s.bind(("127.0.0.1", port))
+        s.listen()
+    except OSError:
+        return s.close()
+    return s
+
+
+def serve(service):
+    while True:
+        try:
+            with service.accept()[0] as c:
+                c.sendall(b"outside")
+        except OSError:
+            return
+
+
+def hostile(w):
+    """T008: what a hostile program did is granted when its trace is accepted, but for what is of high risk. Nothing in the trace is more
+    than a value of the policy."""
+    w.write("real/.bashrc", "mine\n")
+    w.mkdir("real/.ssh")
+    w.write("real/.ssh/id_ed25519", "KEY\n")
+    w.write("diary", "DIARY\n")
+    program = script(w, f"""
+for path in ("real/.ssh/id_ed25519", "diary"):
+    print(attempt(lambda: open({w.root!r} + "/" + path).read()))
+attempt(lambda: open({w.path('real/.bashrc')!r}, "a").write("evil"))
+for address in (("192.0.2.1", 443), ("169.254.169.254", 80)):
+    s = socket.socket(); s.settimeout(0.1); attempt(s.connect, address)
+""")
+    r = audit(w, program)
+    check("KEY" not in r.out and "DIARY" not in r.out, r)
+    config, text = generate(w, target=program)
+    policy = tomllib.loads(text)
+    check(policy["network"] == {"egress_allow": ["443"]} and "169.254.169.254:80 (" in text and "  192.0.2.1:443" in text, text)
+    check(w.path("diary") in policy["filesystem"]["read"] and ".ssh" not in str(policy) and ".bashrc" not in str(policy), text)
+    r = w.call("run", "--config", config, program)
+    check("DIARY" in r.out and "KEY" not in r.out and w.read("real/.bashrc") == "mine\n", r)
+    config, text = generate(w, "--include-high-risk", target=program)
+    check(tomllib.loads(text)["network"] == {"egress_allow": ["80", "443"]}, text)
+    r = w.call("run", "--config", config, program)
+    check("KEY" in r.out and w.read("real/.bashrc") == "mine\nevil", (text, r))
+    # A trace written by hand says no more than its values.
+    trace = json.loads(w.read("trace.json"))
+    evil = ['x:443"]\negress = "allow', "1.2.3.4:443\n[filesystem]\nread = ['/']", "1.2.3.4:0", ":", "[::1]"]
+    first = trace["accesses"][0]
+    trace["accesses"] = [{**first, "kind": "address", "name": n, "operations": ["connect", "bind"], "granted": []} for n in evil]
+    trace["accesses"].append({**first, "kind": "path", "name": '/x"]\nreset = true #', "operations": ["read"], "missing": False})
+    w.write("trace.json", json.dumps(trace))
+    policy = tomllib.loads(generate(w, target=program)[1])
+    check(policy == {"filesystem": {"read": ['/x"]\nreset = true #']}}, policy)
+
+
+def unseen(w):
+    """What cannot be looked at counts as lost where it is possible at all, so that no policy is made of it by oversight."""
+    program = script(w, """
+libc.syscall(425, 1, (c_long * 20)())  # io_uring_setup
+attempt(os.chroot, "/")
+""")
+    if audit(w, program).trace["lost_unreadable"] != 0:
+        raise AssertionError("confined, both are refused: nothing is lost")
+    r = audit(w, program, options=["--unconfined"])
+    check(r.trace["lost_unreadable"] == 2 and r.trace["truncated"] and "what 2 calls do could not be told" in r.err, r)
+    if platform.machine() == "x86_64":
+        r = audit(w, script(w, "libc.syscall(0x40000000 + 39)\n"), options=["--unconfined"])
+        check(r.trace["lost_unreadable"] == 1, r.trace)
+
+
 def losses(w):
     """What was too much is counted, and a policy is not made of it by oversight."""
     program = script(w, "for i in range(66000): libc.access(b'/nowhere/%d' % i, 0)\n")
@@ -440,7 +568,7 @@ main([
     ("every call that names a path or address is seen", calls),
     ("paths are those that the kernel comes to", resolution),
     ("C111: the trace file is put in place, through no link", places),
-    ("Q018 C112: what was audited once runs under the generated policy: sh, python3, make, git", loop),
+    ("Q018 C112: what was audited once runs under the generated policy: sh, python3, make, git, node", loop),
     ("C112: links out of sight are granted with what they lead to", links),
     ("C114: a failed run is explained", explained),
     ("a sandbox has no audits", nested),
@@ -448,6 +576,9 @@ main([
     ("names of any bytes are said in TOML or left out", names),
     ("C112: signals, survivors, threads and timers, nothing to grant", endings),
     ("what was lost is counted, and refused unless accepted", losses),
+    ("C112: calls that do what cannot be seen are losses", unseen),
+    ("Q019: the network that was used is granted by port", network),
+    ("T008: a hostile program's trace, and a forged one", hostile),
     ("a trace that is none, or was changed, is refused whole", bad_traces),
     ("C052: nobody outlives the one who watches", killed),
     ("without namespaces an audit goes on", fallback),

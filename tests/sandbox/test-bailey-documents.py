@@ -114,7 +114,7 @@ def help_text(w):
     for verb, options in table(w).items():
         check(f"bailey {verb} " in r.out and all(f"{o} " in r.out for o in options), verb)
         check(w.call(*verb.split(), "--help").out == r.out, verb)
-    check(all(len(line) <= 120 for line in r.out.splitlines()), r.out)
+    check(all(len(line) <= 80 for line in r.out.splitlines()), r.out)
 
 
 def guide(w):

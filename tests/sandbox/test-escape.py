@@ -33,7 +33,7 @@ ACCOUNT = {"user": UID, "group": GID, "extra_groups": []} if AS_ROOT else {}
 
 # By which of the summary's names each mechanism is absent. Privileges and the start have none: nothing runs without.
 ABSENT = {
-    "namespaces": {"namespaces"}, "landlock": {"landlock"}, "truncate": {"landlock", "landlock-truncate"},
+    "namespaces": {"namespaces", "isolation"}, "network": {"namespaces"}, "landlock": {"landlock"}, "truncate": {"landlock", "landlock-truncate"},
     "scope": {"landlock", "landlock-scope"}, "ioctl": {"landlock", "landlock-ioctl"}, "seccomp": {"seccomp"}, "cover": {"nested-deny"}, "island": {"read-only"},
     "tmp": {"private-tmp"}, "privilege": set(), "start": set(),
 }
@@ -357,6 +357,7 @@ def variant(expected, *options, wrapper=()):
 
 OLDEST = {"landlock-refer", "landlock-truncate", "landlock-ioctl", "landlock-scope"}
 ALONE = {"namespaces", "nested-deny", "read-only", "private-tmp"}
+NOT_ISOLATED = {"isolation", "nested-deny", "read-only", "private-tmp", "private-home"}
 NO_NAMESPACES = ("without", "clone3:EPERM", "--")
 # What is missing, what the summary has to name at least, options, what the run is wrapped in.
 VARIANTS = [
@@ -370,10 +371,10 @@ VARIANTS = [
     ("no user namespaces, Landlock ABI 1", ALONE | OLDEST, (), ("escape-abi", "1", *NO_NAMESPACES)),
     ("no user namespaces, Landlock ABI 4", ALONE | {"landlock-ioctl", "landlock-scope"}, (), ("escape-abi", "4", *NO_NAMESPACES)),
     ("no user namespaces, Landlock ABI 6", ALONE, (), ("escape-abi", "6", *NO_NAMESPACES)),
+    ("Q022 Q023: --no-isolate", NOT_ISOLATED, ("--no-isolate",), ()),
+    ("Q022 N006: --no-isolate, Landlock ABI 1", NOT_ISOLATED | OLDEST, ("--no-isolate",), ("escape-abi", "1")),
+    ("N006: --no-isolate, no user namespaces", ALONE, ("--no-isolate",), NO_NAMESPACES),
 ]
-# Where bailey has the option.
-if "--no-isolate" in subprocess.run([BAILEY, "run", "--help"], capture_output=True, text=True).stdout:
-    VARIANTS.append(("--no-isolate", set(), ("--no-isolate",), ()))
 
 
 TESTS = [
@@ -382,7 +383,7 @@ TESTS = [
     ("every attempt succeeds without a sandbox", outside),
     ("every attempt of root's succeeds without a sandbox", outside_as_root),
     ("T004 T009 T010 T017: real tools get no further", tools),
-    *[(f"T026 Q024 C003: {name}: what succeeds is what the summary says", functools.partial(variant, gaps, *options, wrapper=wrapper))
+    *[("T026 Q024 " + (name if ": " in name else "C003: " + name) + ": what succeeds is what the summary says", functools.partial(variant, gaps, *options, wrapper=wrapper))
       for name, gaps, options, wrapper in VARIANTS],
 ]
 

@@ -6,6 +6,7 @@ host and an internet are namespaces of the test's own. Each refusal stands besid
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -129,6 +130,19 @@ def without_rules(w):
         got, r = probe(w, BIND, f"tcp={FAR},444", "bind=8080", lacking=lacking)
         refused(got, {f"tcp={FAR},444": "ENETUNREACH"})
         check("egress denied" in r.err, r)
+
+
+def older_landlock(w):
+    """As a kernel that has Landlock and no rules for ports: they are told to be open, and are."""
+    abi = os.path.join(os.path.dirname(sys.argv[2]), "escape-abi")
+    shutil.copy(abi, w.path("escape-abi"))
+    account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
+    with servers((INTERNET, FAR, 444, "other")):
+        for version, expected in (("3", "other"), ("4", "EACCES")):
+            r = subprocess.run([w.path("escape-abi"), version, w.bailey, "run", "--config", w.policy(P443), "/usr/bin/python3", "-c", PROBE, f"tcp={FAR},444"],
+                               cwd=w.work, env=w.environment, capture_output=True, text=True, timeout=50, **account)
+            check(r.stdout == expected + "\n" and ("not enforced: landlock-network: " in r.stderr) == (version == "3"), r)
+            check((", seccomp, TCP ports\n" in r.stderr) == (version == "4"), r)
 
 
 def without_namespaces(w):
@@ -279,6 +293,18 @@ def brokered(w):
         check(r.out == "broker\n", r)
         r = w.run(None, "ip -o addr; ip -o link", *BROKER)
         check(not any(word in r.out for word in hidden()), r)
+
+
+def not_isolated(w):
+    """Files are then held by Landlock alone, the network as ever."""
+    more = ["--no-isolate"]
+    with servers((HOST, "127.0.0.1", 8443, "broker"), (HOST, "127.0.0.1", 443, "host"), (INTERNET, FAR, 443, "far"), (INTERNET, FAR, 444, "other")):
+        got, r = probe(w, ANY, "tcp=169.254.169.1,8443", "tcp=169.254.169.1,443", f"tcp={FAR},443", f"udp={FAR},443", "local", options=[*BROKER, *more])
+        check(list(got.values()) == ["broker", "ECONNREFUSED", "ECONNREFUSED", "EPERM", "ok"], r)
+        check(", seccomp, egress broker\n" in r.err and "not enforced: isolation: " in r.err, r)
+        got, r = probe(w, P443, f"tcp={FAR},443", f"tcp={FAR},444", "tcp=10.0.2.2,443", options=["--proxy-net", *more])
+        check(list(got.values()) == ["far", "EACCES", "ECONNREFUSED"], r)
+        check("TCP ports, private address\n" in r.err, r)
 
 
 def locked(w):
@@ -433,11 +459,12 @@ def options(w):
 
 
 TESTS = [
-    ("N003 N010 N011 N012: in the host's network the listed TCP ports are reached, and no other", ports),
+    ("T012 T023 N003 N010 N011 N012: in the host's network the listed TCP ports are reached, and no other", ports),
     ("N013 C078: there the host's interfaces and its resolver are seen", interfaces),
     ("N035: bind_ports is what may be listened on, and it is reached as usual", listening),
     ("N003: allowed egress without a list is to every port, a bound port is not egress", any_port),
     ("N030: abstract sockets and signals are scoped in the host's network, too", scoped),
+    ("T012: ports are held from Landlock's ABI 4 on; on ABI 3 that they are not is told", older_landlock),
     ("N001: without rules for ports that is told, and refused under --strict", without_rules),
     ("N012: without namespaces ports are held all the same", without_namespaces),
     ("N014 N017 N018: with --proxy-net nothing of the host's network is seen", needs_tun(private)),
@@ -449,7 +476,8 @@ TESTS = [
     ("N016: without pasta or namespaces the run goes on, and the host's address stays visible", needs_tun(without_pasta)),
     ("N016: pasta comes from fixed places, not from PATH", needs_tun(fixed_places)),
     ("N021 N022 N026 N027 C069 C079: behind a broker it is reached and nothing else", needs_tun(brokered)),
-    ("N022 N024 C071 C073 C074: no other port, protocol or family, and no name is asked for", needs_tun(locked)),
+    ("N006 N014 N022: so it is with --no-isolate", needs_tun(not_isolated)),
+    ("N022 N024 C032 C071 C073 C074: no other port, protocol or family, and no name is asked for", needs_tun(locked)),
     ("N025 C075: the rule can be neither seen nor changed from inside", needs_tun(from_inside)),
     ("N028 N029: the rule is in the run's own namespace before pasta is", needs_tun(order)),
     ("N023: with anything missing, nothing runs", needs_tun(closed)),

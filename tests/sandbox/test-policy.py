@@ -191,6 +191,25 @@ def relative_rule(w):
     check(os.path.exists(w.path("W/here")), "not made on the host")
 
 
+def odd_mounts(w):
+    """What is mounted below a granted directory is as read-only as that, however its place is called."""
+    names = ["a b", "a\tb", "a\nb", "a\\b", "a\\040b"]
+    script = 'root=$1; shift; for p; do mount -t tmpfs none "$p"; cp /bin/true "$p/own"; chmod 4755 "$p/own"; done; '
+    places = []
+    for i, name in enumerate(names):
+        places.append(w.mkdir(f"W/S{i}/{name}/n"))
+    policy = w.policy('[filesystem]\nread = ["."]\n')
+    inside = w.write("W/look.py", "import os, sys\nfor p in sys.argv[1:]:\n    print(os.path.exists(p + '/own'), end=' ')\n    for f in (lambda: open(p + '/x', 'w'), "
+                     "lambda: os.chmod(p + '/own', 0), lambda: os.execv(p + '/own', ['own'])):\n        try:\n            f(); print('did', end=' ')\n"
+                     "        except OSError as e: print(e.errno, end=' ')\n"
+                     "    v = os.statvfs(p); print(bool(v.f_flag & os.ST_RDONLY), bool(v.f_flag & os.ST_NOSUID), bool(v.f_flag & os.ST_NODEV))\n")
+    tail = f'exec unshare -U --map-user={w.uid} --map-group={w.gid} "$root/bailey" run --config "$root/W/policy.toml" -- /usr/bin/python3 "$root/W/look.py" "$@"'
+    account = {"user": w.uid, "group": w.gid, "extra_groups": []} if w.as_root else {}
+    r = subprocess.run(["/usr/bin/unshare", "-Urm", "/bin/sh", "-c", script + tail, "sh", w.root, *places], capture_output=True, text=True,
+                       cwd=w.work, env=w.environment, timeout=50, **account)
+    check(r.stdout.splitlines() == ["True 30 30 13 True True True"] * len(names), (r, policy, inside))
+
+
 def many_denied(w):
     for count in (1, 2, 3, 300):
         names = [f"f{i}" for i in range(count)]
@@ -487,6 +506,7 @@ main([
     ("C020 C109: directories above something protected stay where they are", rebuilt_parent),
     ("C020: what was moved aside during the set-up is not left bare", moved_aside),
     ("C023: a rule above the working directory leaves it in place", relative_rule),
+    ("C026: a mount below a granted directory is read-only, whatever its name", odd_mounts),
     ("C025: one, two, three and three hundred denied files", many_denied),
     ("C027: odd names are granted whole and shown escaped", odd_names),
     ("C028: with / granted, /dev stays bailey's own", own_dev),

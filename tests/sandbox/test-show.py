@@ -222,7 +222,7 @@ BAD_COMMANDS = [
     (["run", "--config"], "wants FILE"),
     (["run", "--config", "", "true"], "not an empty word"),
     (["run", "--strict", "--accept-gap", "landlok", "true"], 'did you mean "landlock"?'),
-    (["run", "--strict", "--accept-gap", "all", "true"], "no such gap; they are namespaces, landlock, "),
+    (["run", "--strict", "--accept-gap", "all", "true"], "no such gap; they are namespaces, isolation, landlock, "),
     (["run", "--accept-gap", "landlock", "true"], "without --strict"),
     (["run", "--env-fd", "x", "true"], "number of an open file descriptor"),
     (["run", "--env-fd", "1", "true"], "above 2"),

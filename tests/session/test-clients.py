@@ -130,6 +130,74 @@ def local(t):
     t.each(said, lambda line: t.check(line.endswith(" local") or line == unfit, line))
 
 
+RELAY = """import base64, os, socket, threading, urllib.parse
+proxy = urllib.parse.urlsplit(os.environ['https_proxy'])
+broker = (proxy.hostname, proxy.port)
+login = base64.b64encode(f'{proxy.username}:{proxy.password}'.encode()).decode()
+def carry(a, b):
+    try:
+        while data := a.recv(65536):
+            b.sendall(data)
+        b.shutdown(socket.SHUT_WR)
+    except OSError:
+        for s in (a, b):
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+def relay(server):
+    while True:
+        c = server.accept()[0]
+        s = socket.create_connection(broker)
+        for pair in ((c, s), (s, c)):
+            threading.Thread(target=carry, args=pair, daemon=True).start()
+server = socket.create_server(('127.0.0.1', 9000))
+threading.Thread(target=relay, args=(server,), daemon=True).start()
+def ask(host, with_login=True):
+    credential = f'Proxy-Authorization: Basic {login}\\r\\n' if with_login else ''
+    return f'CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}:443\\r\\n{credential}\\r\\n'.encode()
+def answers(address, *parts):
+    with socket.create_connection(address) as c:
+        c.settimeout(10)
+        data = b''
+        try:
+            for n, part in enumerate(parts):
+                c.sendall(part)
+                if n + 1 < len(parts):
+                    data += c.recv(65536)
+            c.shutdown(socket.SHUT_WR)
+            while more := c.recv(65536):
+                data += more
+        except (ConnectionResetError, BrokenPipeError):
+            pass  # refused, with more under way
+    return [line.split(b' ')[1].decode() for line in data.split(b'\\r\\n') if line.startswith(b'HTTP/1.1 ')]
+denied, allowed = ask('denied.example'), ask('api.example.com')
+for parts in ((denied,), (ask('denied.example', False),), (allowed, denied), (allowed + denied,), (denied, denied), (denied + denied,), (ask('denied.example', False), denied)):
+    print(answers(broker, *parts), answers(('127.0.0.1', 9000), *parts), sep=' = ')
+"""
+
+
+@case("C070: what a relay inside sends on is judged as what comes directly")
+def relayed(t):
+    site = Site(t, "9.9.9.9", 443, Hello)
+    client = Client(t, ["api.example.com"])
+    said = [line.split(" = ") for line in client.good("/usr/bin/python3", "-c", RELAY).splitlines()]
+    t.equal(len(said), 7, f"answers in {said}")
+    t.equal(said[:3], [[answer] * 2 for answer in ("['403']", "['407']", "['200']")], "directly, and by a relay")
+    # Behind an open tunnel it is no request of the broker's any more; to the server it is no TLS, and its reset may overtake the answer.
+    t.each(said[3], lambda answers: t.check(answers in ("['200']", "[]"), f"behind an open tunnel: {answers}"))
+    # What comes after a refusal may meet a closed connection; it is refused, however many times it is asked.
+    t.each(sum(said[4:], []), lambda answers: t.lacks(answers, "200", "after a refusal"))
+    t.check(not any("denied" in line for line in site.lines), f"the site saw {site.lines}")
+
+
+@case("S003: a session runs the host's own programs; what it leaves is state, record and the project's files")
+def own_programs(t):
+    client = Client(t, [])
+    numbers = "".join(f"{st.st_dev}:{st.st_ino}\n" for st in map(os.lstat, ("/usr/bin/git", "/usr/bin/python3")))
+    t.equal(client.good("stat", "-c", "%d:%i", "/usr/bin/git", "/usr/bin/python3"), numbers, "device and inode")
+
+
 class SshClient(Client):
     """With a key of its own and the server's, which its owner has put into the project."""
 

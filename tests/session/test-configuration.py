@@ -166,7 +166,7 @@ def tcp():
 @case("S181: where no limits can be had the report ends with that gap, in these words")
 def gap(t):
     errand = Errand(t, sandbox())
-    lines = errand.good("report", "--embedded").splitlines()
+    lines = errand.json("report", "--embedded")["report"]
     at = next(i for i, line in enumerate(lines) if line.endswith("guarantee(s) cannot be enforced on this host:"))
     gaps = [line for line in lines[at + 1:] if line.startswith("    - ")]
     t.equal(lines[0], "sandbox backend: bailey", "the first line")

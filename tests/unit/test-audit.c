@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <arpa/inet.h>
+
 #include "bailey/audit-judge.h"
 #include "bailey/audit-resolve.h"
 #include "bailey/audit-risk.h"
 #include "bailey/grant-set.h"
+#include "bailey/network-use.h"
 #include "bailey/seccomp.h"
 #include "bailey/trace.h"
 #include "basic/json-reader.h"
@@ -109,6 +112,84 @@ static void test_judge(void) {
                 unsigned allowed = plan_allows(&plan, rows[i].path);
                 if (allowed != rows[i].allowed)
                         test_fail(__FILE__, __LINE__, "%s: %x, not %x", rows[i].path, allowed, rows[i].allowed);
+        }
+}
+
+static void test_addresses(void) {
+        uint16_t ports[] = {443}, bound[] = {8080};
+        const Network isolated = {.mode = NETWORK_ISOLATED, .denied = true}, any = {.mode = NETWORK_LANDLOCK, .connect_any = true},
+                      some = {.mode = NETWORK_LANDLOCK, .connect_ports = ports, .n_connect_ports = 1, .bind_ports = bound, .n_bind_ports = 1},
+                      proxy = {.mode = NETWORK_EGRESS_PROXY, .proxy_address = {htonl(0xa9fea901)}, .proxy_port = 8443};
+        const struct {
+                const Network *network;
+                unsigned operation;
+                const char *address;
+                bool allowed;
+        } rows[] = {
+                {&isolated, ACCESSED_CONNECT, "127.0.0.1:443", false}, {&isolated, ACCESSED_SEND, "192.0.2.1:53", false},
+                {&some, ACCESSED_CONNECT, "192.0.2.1:443", true},      {&some, ACCESSED_CONNECT, "[2001:db8::1]:444", false},
+                {&some, ACCESSED_BIND, "0.0.0.0:8080", true},          {&some, ACCESSED_BIND, "0.0.0.0:443", false},
+                {&some, ACCESSED_SEND, "192.0.2.1:53", true},          {&some, ACCESSED_CONNECT, "443", false},
+                {&any, ACCESSED_CONNECT, "192.0.2.1:1", true},         {&any, ACCESSED_BIND, "0.0.0.0:1", false},
+                {&proxy, ACCESSED_CONNECT, "169.254.169.1:8443", true}, {&proxy, ACCESSED_CONNECT, "169.254.169.1:8444", false},
+                {&proxy, ACCESSED_CONNECT, "169.254.169.11:8443", false}, {&proxy, ACCESSED_SEND, "169.254.169.1:8443", false},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                const Plan plan = {.network = rows[i].network};
+                if (plan_allows_address(&plan, rows[i].operation, rows[i].address) != rows[i].allowed)
+                        test_fail(__FILE__, __LINE__, "%s, row %zu", rows[i].address, i);
+        }
+}
+
+/* The table that addresses come to, by what was done there. */
+static void test_network(void) {
+        enum { C = ACCESSED_CONNECT, B = ACCESSED_BIND, S = ACCESSED_SEND };
+        static struct {
+                Access seen[4];
+                const char *table;   /* without comments */
+                unsigned left_out;
+        } rows[] = {
+                {{{.name = (char *) "192.0.2.1:443", .operations = C}, {.name = (char *) "[2001:db8::1]:443", .operations = C},
+                  {.name = (char *) "192.0.2.9:80", .operations = C}, {.name = (char *) "192.0.2.9:53", .operations = S}},
+                 "[network]\negress_allow = [\"80\", \"443\"]\n", 1},
+                {{{.name = (char *) "0.0.0.0:8080", .operations = B}, {.name = (char *) "[::]:8080", .operations = B}}, "[network]\nbind_ports = [8080]\n", 0},
+                /* What stays on a loopback that every sandbox has needs nothing. */
+                {{{.name = (char *) "127.0.0.1:9000", .operations = B | C}, {.name = (char *) "[::1]:9001", .operations = B},
+                  {.name = (char *) "127.0.0.1:9001", .operations = C}, {.name = (char *) "127.0.0.1:53", .operations = S}}, "", 0},
+                /* Unless it is in the host's network, where it is held like all else. */
+                {{{.name = (char *) "127.0.0.1:9000", .operations = B | C}, {.name = (char *) "192.0.2.1:443", .operations = C}},
+                 "[network]\negress_allow = [\"443\", \"9000\"]\nbind_ports = [9000]\n", 0},
+                /* A service of the host's; one whose port is another the next time. */
+                {{{.name = (char *) "127.0.0.1:5432", .operations = C}, {.name = (char *) "127.0.0.1:40000", .operations = C}},
+                 "[network]\negress_allow = [\"5432\"]\n", 1},
+                {{{.name = (char *) "[::1]:40000", .operations = C}, {.name = (char *) "x\"]\n:0", .operations = C}, {.name = (char *) "1.2.3.4:99999", .operations = B}}, "", 3},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_(network_use_done) NetworkUse use = {};
+                Trace t = {.accesses.items = (Access *) rows[i].seen};
+                char *text = NULL, plain[512] = "";
+                size_t size = 0;
+                unsigned left_out = 0;
+
+                while (t.accesses.n < ELEMENTSOF(rows[i].seen) && rows[i].seen[t.accesses.n].name)
+                        t.accesses.items[t.accesses.n++].kind = ACCESS_ADDRESS;
+                for (size_t k = 0; k < t.accesses.n; k++) {
+                        const char *reason;
+                        CHECK_INT(network_use_add(&use, &t, &t.accesses.items[k], &reason), 0);
+                        left_out += reason != NULL;
+                }
+                FILE *f = open_memstream(&text, &size);
+                CHECK(f);
+                network_use_print(&use, f);
+                fclose(f);
+                for (char *save = NULL, *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+                        if (line[0] != '#')
+                                (void) snprintf(plain + strlen(plain), sizeof(plain) - strlen(plain), "%s\n", line);
+                CHECK_STR(plain, rows[i].table);
+                CHECK_INT(left_out, rows[i].left_out);
+                free(text);
         }
 }
 
@@ -265,6 +346,8 @@ static void test_words(void) {
 int main(void) {
         RUN(test_resolve, "a path is followed as the kernel follows it");
         RUN(test_judge, "what a plan allows is what is mounted and what Landlock grants");
+        RUN(test_addresses, "what a plan's network lets through");
+        RUN(test_network, "Q019: addresses come to TCP ports, and what stays on a loopback of one's own to none");
         RUN(test_risks, "Q018: what is of high risk");
         RUN(test_grants, "Q019: grants add up along a path, and many siblings are their directory");
         RUN(test_trace, "Q017: a trace comes back as it was written, or not at all");

@@ -252,6 +252,8 @@ static void test_fixed(void) {
                 {"[filesystem]\nread = [\"/run/user/1000/bus\"]\n", "always covered"},
                 {"[filesystem]\nwrite = [\"/run/docker.sock\"]\n", "always covered"},
                 {"[filesystem]\nread = [\"/run/dbus/system_bus_socket\"]\n", "always covered"},
+                {"[filesystem]\nread = [\"/run/errand/launch\"]\n", "always covered"},
+                {"[filesystem]\nwrite = [\"/run/errand-embedded\"]\n", "always covered"},
                 {"[filesystem]\nread = [\"/etc/shadow\"]\n", "always covered"},
                 {"[filesystem]\nwrite = [\"/proc\"]\n", "made by bailey itself"},
                 {"[filesystem]\nwrite = [\"/proc/sys\"]\n", "made by bailey itself"},
