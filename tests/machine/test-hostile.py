@@ -116,15 +116,15 @@ def _(t):
 def _(t):
     t.log("journal", lambda: system.log()[-3000:])
     owner = Client(OWNER)
-    owner.start("large", ["/bin/true"], project="large")
-    uid, project = pwd.getpwnam("errand-agent"), "/srv/errand/large"
+    owner.start("large", ["/bin/true"])
+    uid, project = pwd.getpwnam("errand-agent"), "/srv/errand/demo"
     for directory in range(20): # links are quickly made, and each is looked at
         os.mkdir(f"{project}/{directory}")
+        t.defer(shutil.rmtree, f"{project}/{directory}")
         with open(f"{project}/{directory}/one", "w", encoding="ascii"):
             os.chown(f"{project}/{directory}", uid.pw_uid, uid.pw_gid)
         for link in range(20000):
             os.link(f"{project}/{directory}/one", f"{project}/{directory}/{link}")
-    t.defer(shutil.rmtree, project)
     most = 0
     for _ in range(12):
         for member in ("Start", "Stop"):
