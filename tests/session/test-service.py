@@ -545,6 +545,19 @@ def ahead_unused(t):
     errand_launch.wait_for(lambda: brokers(service) == [spare])
 
 
+@case("C200 D004: a session that is stopped at once and started again has a broker of its own; errandd goes on")
+def ahead_again(t):
+    service, s = begin(t, config=AHEAD)
+    spare, at = await_spare(service), f"{ROOT}/session/"
+    s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
+    for _ in range(3):
+        serials = {s.bus.send(f"{at}{spare}", "org.errand1.Session", member) for member in ("Start", "Stop")}
+        while serials:
+            serials.discard(s.bus.receive().get("reply_serial"))
+    s.call(spare, "Start")
+    t.equal(s.state(spare)[0], "running", "state")
+
+
 @case("D004: a waiting broker that dies is no session's harm")
 def ahead_dies(t):
     service, s = begin(t, config=AHEAD)
