@@ -380,6 +380,12 @@ static int payload_execute(const Init *i) {
 
         if (!i->context->isolated && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return errno;
+        /* No PID namespace protects the first process: without it nobody would end what outlives the payload. */
+        if (!i->context->isolated && !i->context->unconfined) {
+                r = landlock_restrict_signals(i->context->landlock_abi);
+                if (r < 0)
+                        return -r;
+        }
         if (i->terminal >= 0) {
                 r = console_adopt(i->terminal);
                 if (r < 0)

@@ -181,6 +181,17 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
         return 0;
 }
 
+static int restrict_to(const struct ruleset_attr *attributes) {
+        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, attributes, sizeof(*attributes), 0);
+        if (ruleset < 0)
+                return -errno;
+        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
+int landlock_restrict_signals(int abi) {
+        return abi < 6 ? 0 : restrict_to(&(const struct ruleset_attr) {.scoped = SCOPE_SIGNAL});
+}
+
 int landlock_restrict_right(LandlockRight right) {
         static const struct ruleset_attr attributes[_LANDLOCK_RIGHT_MAX] = {
                 [LANDLOCK_RIGHT_READ] = {.handled_access_fs = FS_READ_FILE | FS_READ_DIR},
@@ -191,8 +202,5 @@ int landlock_restrict_right(LandlockRight right) {
                 [LANDLOCK_RIGHT_SCOPE] = {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
         };
 
-        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes[right], sizeof(attributes[right]), 0);
-        if (ruleset < 0)
-                return -errno;
-        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+        return restrict_to(&attributes[right]);
 }

@@ -18,6 +18,10 @@ GapSet landlock_gaps(int abi, bool ports);
  * are left out. no_new_privs must be set. With abi 0 nothing happens. */
 int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f);
 
+/* Leaves this thread, and what it starts, nobody else to send signals to. Only system calls, as a child of vfork() wants; none with an
+ * ABI that cannot do it. 0 or a negative errno; no_new_privs must be set. */
+int landlock_restrict_signals(int abi);
+
 /* Rights to be tried one by one. */
 typedef enum LandlockRight {
         LANDLOCK_RIGHT_READ,     /* ABI 1, Linux 5.13 */
