@@ -139,6 +139,13 @@ def dropped_root(world):
         raise Skip("only root can drop root")
     r = world.run(["/usr/bin/id", "-u"], options=["--drop", str(world.uid)], user=0, group=0)
     check(r.out == f"{world.uid}\n", r)
+    # Its change of ids made it, and the child with it, nobody's to look into, so that it could not always enter the namespace it made.
+    p = world.popen(["/usr/bin/cat"], options=["--drop", str(world.uid)], user=0, group=0, stdin=subprocess.PIPE)
+    p.stdin.write("ran\n")
+    p.stdin.flush()
+    check(p.stdout.readline() == "ran\n" and os.stat(f"/proc/{p.pid}/fd").st_uid == world.uid, "it is not dumpable")
+    r = world.finish(p)
+    check(r.isolated == 1, r)
 
 
 def locked_flags(world):
