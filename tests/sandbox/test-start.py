@@ -102,6 +102,12 @@ def no_namespaces(world):
     refused(world, "--strict", without=without, plan=plan, options=["--strict", *accept])
 
 
+def helper_killed(world):
+    """By whoever may, before or after it has sent the network namespace: what has become of the command the first process says."""
+    for without in ("setns,1=0x10000000:KILL", "unshare:KILL", "sendmsg:KILL"):
+        refused(world, "awaiting its network namespace", without=[without])
+
+
 def fallback_holds(world):
     for call in ("clone3", "unshare"):
         fallback_holds_without(world, [f"{call}:EPERM"])
@@ -461,6 +467,7 @@ main([
     ("C003: no boundary at all", no_boundary),
     ("C006: never as root", root),
     ("a caller that dropped root", dropped_root),
+    ("who makes the network namespace is killed: nothing has run", helper_killed),
     ("C007: mounts with locked flags around", locked_flags),
     ("C007: a sandbox in a sandbox", nested),
     ("C009: a container that masks /proc", container_proc),
