@@ -256,12 +256,14 @@ static int build_plain(Init *i) {
         return 0;
 }
 
-/* In a process of its own that has this one's descriptors: waits for the number of the listener and hands it over. */
-_noreturn_ static void carry_listener(const Init *i, int from) {
+/* In a process of its own that has `parent`'s descriptors, both ends of the pipe and the control socket among them, so that it must
+ * not outlive it: waits for the number of the listener and hands it over. */
+_noreturn_ static void carry_listener(const Init *i, int from, pid_t parent) {
         ControlMessage m = {.type = CONTROL_LISTENER};
         int listener;
 
-        bool told = read(from, &listener, sizeof(listener)) == sizeof(listener) && listener >= 0;
+        bool told = prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && getppid() == parent &&
+                    read(from, &listener, sizeof(listener)) == sizeof(listener) && listener >= 0;
         _exit(told && control_send(i->context->control, &m, &listener, 1) >= 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -272,9 +274,9 @@ static int be_observed(Init *i) {
 
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return failure_set(i->failure, STAGE_SECCOMP, errno, "pipe");
-        pid_t courier = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+        pid_t self = getpid(), courier = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
         if (courier == 0)
-                carry_listener(i, ends[0]);
+                carry_listener(i, ends[0], self);
         int r = courier < 0 ? failure_set(i->failure, STAGE_SECCOMP, errno, "clone") : seccomp_listen(&listener, i->failure);
         if (courier > 0) {
                 (void) write_all(ends[1], &listener, sizeof(listener));
@@ -461,6 +463,8 @@ static bool kill_children(const Init *i) {
         if (n <= 0)
                 return false;
         list[n] = 0;
+        if (n == sizeof(list) - 1 && strrchr(list, ' '))
+                *strrchr(list, ' ') = 0; /* the last may be the beginning of another's number */
         for (char *save = NULL, *p = strtok_r(list, " \n", &save); p; p = strtok_r(NULL, " \n", &save)) {
                 uint64_t pid;
                 if (parse_u64(p, INT32_MAX, &pid) >= 0 && pid > 1)

@@ -190,6 +190,13 @@ def first_process(w):
     return None
 
 
+def killed_before_listener(w):
+    """By its own filter, when it would be listened to: nobody waits for it, nor for its helper."""
+    for options in ((), ("--no-isolate",)):
+        r = w.run(None, "echo ran", "--explain", *options, lacking="seccomp,0=1,1=0x28:KILL")  # SECCOMP_SET_MODE_FILTER with a listener
+        check(r.status == NOT_RUN and "killed by signal 31" in r.err and "ran" not in r.out, r)
+
+
 def lacking(w):
     r = w.run(None, "true", "--no-isolate", lacking="landlock_create_ruleset:ENOSYS")
     check(r.status == NOT_RUN and "nothing else would protect files" in r.err, r)
@@ -239,6 +246,7 @@ main([
     ("Q022 T017: no capability and no further namespace comes with it", nothing_more),
     ("Q022 C050: nothing outlives the run", survivors),
     ("Q022 C050: what runs inside cannot end the first process, alone or with its group", first_process),
+    ("a first process that is killed as its listener is handed over leaves nobody who waits", killed_before_listener),
     ("Q022: without Landlock nothing runs; without user namespaces that is told", lacking),
     ("Q022 Q023: bailey show says what would not be enforced", shown),
     ("Q022: a shell and an explained run without isolation", in_a_shell),
