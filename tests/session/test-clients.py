@@ -183,8 +183,9 @@ def relayed(t):
     client = Client(t, ["api.example.com"])
     said = [line.split(" = ") for line in client.good("/usr/bin/python3", "-c", RELAY).splitlines()]
     t.equal(len(said), 7, f"answers in {said}")
-    # Behind an open tunnel it is no request of the broker's any more; to the server it is no TLS.
-    t.equal(said[:4], [[answer] * 2 for answer in ("['403']", "['407']", "['200']", "['200']")], "directly, and by a relay")
+    t.equal(said[:3], [[answer] * 2 for answer in ("['403']", "['407']", "['200']")], "directly, and by a relay")
+    # Behind an open tunnel it is no request of the broker's any more; to the server it is no TLS, and its reset may overtake the answer.
+    t.each(said[3], lambda answers: t.check(answers in ("['200']", "[]"), f"behind an open tunnel: {answers}"))
     # What comes after a refusal may meet a closed connection; it is refused, however many times it is asked.
     t.each(sum(said[4:], []), lambda answers: t.lacks(answers, "200", "after a refusal"))
     t.check(not any("denied" in line for line in site.lines), f"the site saw {site.lines}")

@@ -280,11 +280,12 @@ def _(t):
 @case("C200: errandd's end is the end of everything, in embedded mode")
 def _(t):
     launcher = Launcher(t)
-    sessions = [launcher.session("deaf", "sh", "-c", "trap '' TERM; sleep 1000; sleep 1000", graceMs=300),
+    sessions = [launcher.session("deaf", "sh", "-c", "trap '' TERM; echo deaf; sleep 1000; sleep 1000", graceMs=300),
                 launcher.session("heeds", "sleep", "1000"), launcher.session("tty", "sh", interactive=True, graceMs=300)]
     left = []
     for s in sessions:
         s.launch().started()
+        wait_for(lambda s=s: s.name == "heeds" or s.transcript())  # by then the others have learnt to ignore SIGTERM
         left += [Watch(s.pid), *(Watch(pid) for pid in descendants(s.pid))]
     launcher.channel.close()
     t.equal(launcher.process.wait(20), 0, "the launcher's status")
