@@ -181,15 +181,19 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
         return 0;
 }
 
-static int restrict_to(const struct ruleset_attr *attributes) {
-        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, attributes, sizeof(*attributes), 0);
+int landlock_restrict_signals(int abi) {
+        /* What does not handle it refuses it everywhere. */
+        const struct ruleset_attr attributes = {.handled_access_fs = FS_REFER, .scoped = SCOPE_SIGNAL};
+
+        if (abi < 6)
+                return 0;
+        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
         if (ruleset < 0)
                 return -errno;
+        int r = add_rule(ruleset, "/", FS_REFER);
+        if (r < 0)
+                return r;
         return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
-}
-
-int landlock_restrict_signals(int abi) {
-        return abi < 6 ? 0 : restrict_to(&(const struct ruleset_attr) {.scoped = SCOPE_SIGNAL});
 }
 
 int landlock_restrict_right(LandlockRight right) {
@@ -202,5 +206,8 @@ int landlock_restrict_right(LandlockRight right) {
                 [LANDLOCK_RIGHT_SCOPE] = {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL},
         };
 
-        return restrict_to(&attributes[right]);
+        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes[right], sizeof(attributes[right]), 0);
+        if (ruleset < 0)
+                return -errno;
+        return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
 }
