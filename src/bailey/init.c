@@ -35,6 +35,7 @@ typedef struct Init {
         GapSet gaps;
         int terminal;          /* the payload's, -EBADF for the caller's stdio */
         int children;          /* without a PID namespace: an open list of this process's children */
+        int payload_rules;     /* of Landlock, for the payload alone; -EBADF: none */
         NetworkNamespace network;
         int namespaces[CONTROL_FDS_MAX];
         pid_t payload;
@@ -303,6 +304,10 @@ static int confine(Init *i) {
         r = landlock_restrict(c->plan, c->landlock_abi, c->isolated, i->failure);
         if (r < 0)
                 return r;
+        /* No PID namespace protects this process, and without it nobody would end what outlives the payload. */
+        r = c->isolated ? 0 : landlock_signals_new(c->landlock_abi, &i->payload_rules);
+        if (r < 0)
+                return failure_set(i->failure, STAGE_LANDLOCK, r, "the payload's own rules");
         r = capabilities_drop(i->failure);
         if (r >= 0 && c->seccomp && !c->isolated)
                 r = seccomp_load_own_limits(i->failure);
@@ -382,12 +387,9 @@ static int payload_execute(const Init *i) {
 
         if (!i->context->isolated && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return errno;
-        /* No PID namespace protects the first process: without it nobody would end what outlives the payload. */
-        if (!i->context->isolated && !i->context->unconfined) {
-                r = landlock_restrict_signals(i->context->landlock_abi);
-                if (r < 0)
-                        return -r;
-        }
+        r = landlock_signals_restrict(i->payload_rules);
+        if (r < 0)
+                return -r;
         if (i->terminal >= 0) {
                 r = console_adopt(i->terminal);
                 if (r < 0)
@@ -428,6 +430,7 @@ static int payload_start(Init *i, int *ret_exec_error) {
         }
         i->payload = pid;
         i->terminal = safe_close(i->terminal);
+        i->payload_rules = safe_close(i->payload_rules);
         *ret_exec_error = error;
         return 0;
 }
@@ -525,6 +528,7 @@ void init_run(const InitContext *context) {
                 .failure = &m.failure,
                 .terminal = -EBADF,
                 .children = -EBADF,
+                .payload_rules = -EBADF,
                 .network = NETWORK_NAMESPACE_NONE,
                 .namespaces = {-EBADF, -EBADF},
         };
@@ -534,7 +538,8 @@ void init_run(const InitContext *context) {
         if (r >= 0)
                 r = await_go(&i);
         if (r >= 0)
-                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children, context->options->error_output}, 4);
+                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children, context->options->error_output,
+                                                          i.payload_rules}, 5);
         if (r >= 0)
                 r = check_interrupted(&i);
         if (r >= 0)
