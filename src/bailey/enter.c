@@ -46,6 +46,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -202,6 +203,10 @@ static int start_child(InitContext *c, Supervisor *s, Failure *f) {
                 return failure_set(f, STAGE_PROCESS, r, "socketpair");
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
 
+        /* A caller that changed its ids, or whose file it may not read, is not, and the child would be so too when the supervisor
+         * enters its user namespace: refused then, the run would go on without namespaces. */
+        if (namespaces && prctl(PR_SET_DUMPABLE, 1) < 0)
+                return failure_set(f, STAGE_PROCESS, errno, "PR_SET_DUMPABLE");
         c->control = theirs;
         pid_t pid = c->isolated    ? namespaces_clone(false, c->group, &s->pidfd) :
                     c->own_network ? namespaces_clone_user(false, c->group, &s->pidfd) : fork();

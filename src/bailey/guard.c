@@ -334,6 +334,22 @@ static int add_host_keys(const Policy *p, char ***list) {
         return r;
 }
 
+/* An errandd of the account's own has its socket in one of these, see errandd(8). What is in /run/user is covered with that. */
+static int add_runtime_directory(const Policy *p, const char *base, bool private, char ***list) {
+        _cleanup_free_ char *whole = NULL, *path = NULL;
+
+        if (!base || base[0] != '/')
+                return 0;
+        if ((private ? asprintf(&whole, "%s/errand", base) : asprintf(&whole, "%s/errand-%u", base, p->account.uid)) < 0) {
+                whole = NULL;
+                return -ENOMEM;
+        }
+        int r = path_collapse(whole, &path);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return add_cover(p, path, true, list);
+}
+
 static int compare_strings(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
@@ -346,6 +362,12 @@ int guard_covers(const Policy *p, char ***ret) {
                 r = add_cover(p, secrets[i], false, &list);
         for (size_t i = 0; i < ELEMENTSOF(sockets) && r >= 0; i++)
                 r = add_cover(p, sockets[i], true, &list);
+        if (r >= 0)
+                r = add_runtime_directory(p, getenv("XDG_RUNTIME_DIR"), true, &list);
+        if (r >= 0)
+                r = add_runtime_directory(p, getenv("TMPDIR"), false, &list);
+        if (r >= 0)
+                r = add_runtime_directory(p, "/tmp", false, &list);
         if (r >= 0)
                 r = add_cover(p, p->state_directory, true, &list);
         if (r < 0)

@@ -35,6 +35,7 @@ typedef struct Init {
         GapSet gaps;
         int terminal;          /* the payload's, -EBADF for the caller's stdio */
         int children;          /* without a PID namespace: an open list of this process's children */
+        int payload_rules;     /* of Landlock, for the payload alone; -EBADF: none */
         NetworkNamespace network;
         int namespaces[CONTROL_FDS_MAX];
         pid_t payload;
@@ -256,12 +257,14 @@ static int build_plain(Init *i) {
         return 0;
 }
 
-/* In a process of its own that has this one's descriptors: waits for the number of the listener and hands it over. */
-_noreturn_ static void carry_listener(const Init *i, int from) {
+/* In a process of its own that has `parent`'s descriptors, both ends of the pipe and the control socket among them, so that it must
+ * not outlive it: waits for the number of the listener and hands it over. */
+_noreturn_ static void carry_listener(const Init *i, int from, pid_t parent) {
         ControlMessage m = {.type = CONTROL_LISTENER};
         int listener;
 
-        bool told = read(from, &listener, sizeof(listener)) == sizeof(listener) && listener >= 0;
+        bool told = prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && getppid() == parent &&
+                    read(from, &listener, sizeof(listener)) == sizeof(listener) && listener >= 0;
         _exit(told && control_send(i->context->control, &m, &listener, 1) >= 0 ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -272,9 +275,9 @@ static int be_observed(Init *i) {
 
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return failure_set(i->failure, STAGE_SECCOMP, errno, "pipe");
-        pid_t courier = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
+        pid_t self = getpid(), courier = (pid_t) syscall(SYS_clone, CLONE_FILES | SIGCHLD, NULL, NULL, NULL, NULL);
         if (courier == 0)
-                carry_listener(i, ends[0]);
+                carry_listener(i, ends[0], self);
         int r = courier < 0 ? failure_set(i->failure, STAGE_SECCOMP, errno, "clone") : seccomp_listen(&listener, i->failure);
         if (courier > 0) {
                 (void) write_all(ends[1], &listener, sizeof(listener));
@@ -301,6 +304,10 @@ static int confine(Init *i) {
         r = landlock_restrict(c->plan, c->landlock_abi, c->isolated, i->failure);
         if (r < 0)
                 return r;
+        /* No PID namespace protects this process, and without it nobody would end what outlives the payload. */
+        r = c->isolated ? 0 : landlock_signals_new(c->landlock_abi, &i->payload_rules);
+        if (r < 0)
+                return failure_set(i->failure, STAGE_LANDLOCK, r, "the payload's own rules");
         r = capabilities_drop(i->failure);
         if (r >= 0 && c->seccomp && !c->isolated)
                 r = seccomp_load_own_limits(i->failure);
@@ -380,6 +387,9 @@ static int payload_execute(const Init *i) {
 
         if (!i->context->isolated && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
                 return errno;
+        r = landlock_signals_restrict(i->payload_rules);
+        if (r < 0)
+                return -r;
         if (i->terminal >= 0) {
                 r = console_adopt(i->terminal);
                 if (r < 0)
@@ -420,6 +430,7 @@ static int payload_start(Init *i, int *ret_exec_error) {
         }
         i->payload = pid;
         i->terminal = safe_close(i->terminal);
+        i->payload_rules = safe_close(i->payload_rules);
         *ret_exec_error = error;
         return 0;
 }
@@ -455,6 +466,8 @@ static bool kill_children(const Init *i) {
         if (n <= 0)
                 return false;
         list[n] = 0;
+        if (n == sizeof(list) - 1 && strrchr(list, ' '))
+                *strrchr(list, ' ') = 0; /* the last may be the beginning of another's number */
         for (char *save = NULL, *p = strtok_r(list, " \n", &save); p; p = strtok_r(NULL, " \n", &save)) {
                 uint64_t pid;
                 if (parse_u64(p, INT32_MAX, &pid) >= 0 && pid > 1)
@@ -515,6 +528,7 @@ void init_run(const InitContext *context) {
                 .failure = &m.failure,
                 .terminal = -EBADF,
                 .children = -EBADF,
+                .payload_rules = -EBADF,
                 .network = NETWORK_NAMESPACE_NONE,
                 .namespaces = {-EBADF, -EBADF},
         };
@@ -524,7 +538,8 @@ void init_run(const InitContext *context) {
         if (r >= 0)
                 r = await_go(&i);
         if (r >= 0)
-                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children, context->options->error_output}, 4);
+                r = fd_close_all_except(3, (const int[]) {context->control, i.terminal, i.children, context->options->error_output,
+                                                          i.payload_rules}, 5);
         if (r >= 0)
                 r = check_interrupted(&i);
         if (r >= 0)

@@ -181,6 +181,28 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
         return 0;
 }
 
+int landlock_signals_new(int abi, int *ret) {
+        /* A domain that does not handle it refuses it everywhere. */
+        const struct ruleset_attr attributes = {.handled_access_fs = FS_REFER, .scoped = SCOPE_SIGNAL};
+
+        if (abi < 6) {
+                *ret = -EBADF;
+                return 0;
+        }
+        _cleanup_close_ int ruleset = (int) syscall(SYS_landlock_create_ruleset, &attributes, sizeof(attributes), 0);
+        if (ruleset < 0)
+                return -errno;
+        int r = add_rule(ruleset, "/", FS_REFER);
+        if (r < 0)
+                return r;
+        *ret = TAKE_FD(ruleset);
+        return 0;
+}
+
+int landlock_signals_restrict(int ruleset) {
+        return ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? -errno : 0;
+}
+
 int landlock_restrict_right(LandlockRight right) {
         static const struct ruleset_attr attributes[_LANDLOCK_RIGHT_MAX] = {
                 [LANDLOCK_RIGHT_READ] = {.handled_access_fs = FS_READ_FILE | FS_READ_DIR},

@@ -18,6 +18,11 @@ GapSet landlock_gaps(int abi, bool ports);
  * are left out. no_new_privs must be set. With abi 0 nothing happens. */
 int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f);
 
+/* Rules that leave whoever is restricted by them, and what it starts, nobody else to send signals to. -EBADF for an ABI that cannot, by
+ * which nothing is restricted. no_new_privs must be set. */
+int landlock_signals_new(int abi, int *ret);
+int landlock_signals_restrict(int ruleset);
+
 /* Rights to be tried one by one. */
 typedef enum LandlockRight {
         LANDLOCK_RIGHT_READ,     /* ABI 1, Linux 5.13 */

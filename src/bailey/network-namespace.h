@@ -15,7 +15,8 @@ typedef struct NetworkNamespace {
 #define NETWORK_NAMESPACE_NONE {.control = -EBADF, .fd = -EBADF}
 
 /* In the supervisor: makes it in the user namespace of the child `process` (a pidfd), which must be dumpable still, and sends it
- * over `control`. STAGE_NAMESPACES where there is none to be had; 0 also when the child has ended meanwhile, which tells why. */
+ * over `control`. STAGE_NAMESPACES where there is none to be had; 0 also when the child has ended meanwhile, or ends for want of it,
+ * which tells why. */
 int network_namespace_give(int process, int control, Failure *f);
 
 /* In the child: awaits it and enters. 0 also when there is none, or it was entered before. */

@@ -97,7 +97,8 @@ static int vanished(Supervisor *s, Failure *f) {
         int number = WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
         if (!*s->started)
                 return failure_set(f, STAGE_PROCESS, 0, "it was killed by signal %d", number);
-        log_error("the sandbox's first process was killed by signal %d, and all others with it", number);
+        log_error("the sandbox's first process was killed by signal %d%s", number,
+                  s->result->isolated ? ", and all others with it" : "; without a PID namespace, what the command started may still run");
         s->result->started = true;
         s->result->killed = true;
         s->result->status = 128 + number;

@@ -178,6 +178,25 @@ def survivors(w):
     check(r.out.strip().isdigit() and not os.path.exists(f"/proc/{r.out.strip()}"), r)
 
 
+def first_process(w):
+    """Without a PID namespace it is a process like others, and what outlives the command is ended by it."""
+    if "landlock-scope" in w.run(None, "true", "--no-isolate").err:
+        return "this kernel's Landlock does not hold signals"
+    for lacking in (None, "clone3:EPERM"):
+        r = w.run('[filesystem]\nwrite = ["."]\n', "setsid sleep 60 & echo $!; for s in 9 STOP TERM; do kill -$s $PPID; done; kill -9 0",
+                  "--no-isolate", lacking=lacking)
+        check(r.status == 137 and r.err.count("kill: Operation not permitted") == 3 and "first process" not in r.err, r)
+        check(not os.path.exists(f"/proc/{r.out.strip()}") and "outlived" in r.err, r)
+    return None
+
+
+def killed_before_listener(w):
+    """By its own filter, when it would be listened to: nobody waits for it, nor for its helper."""
+    for options in ((), ("--no-isolate",)):
+        r = w.run(None, "echo ran", "--explain", *options, lacking="seccomp,0=1,1=0x28:KILL")  # SECCOMP_SET_MODE_FILTER with a listener
+        check(r.status == NOT_RUN and "killed by signal 31" in r.err and "ran" not in r.out, r)
+
+
 def lacking(w):
     r = w.run(None, "true", "--no-isolate", lacking="landlock_create_ruleset:ENOSYS")
     check(r.status == NOT_RUN and "nothing else would protect files" in r.err, r)
@@ -211,7 +230,7 @@ def in_a_shell(w):
                environment={**w.environment, "SHELL": "/bin/sh"})
     check(r.status == 1 and namespaces(r) == {"user", "net"} and told(r)[0] == "isolation", r)
     r = w.run(None, f"cat {w.path('config')}", "--no-isolate", "--explain")
-    check(r.status == 1 and f"{w.path('config')} (cat" in r.err, r)
+    check(r.status == 1 and f"{w.path('config')} (cat" in r.err and "not everything" not in r.err, r)
 
 
 main([
@@ -226,6 +245,8 @@ main([
     ("N006 T023: allowed egress is the host's network, held by TCP port", allowed_network),
     ("Q022 T017: no capability and no further namespace comes with it", nothing_more),
     ("Q022 C050: nothing outlives the run", survivors),
+    ("Q022 C050: what runs inside cannot end the first process, alone or with its group", first_process),
+    ("a first process that is killed as its listener is handed over leaves nobody who waits", killed_before_listener),
     ("Q022: without Landlock nothing runs; without user namespaces that is told", lacking),
     ("Q022 Q023: bailey show says what would not be enforced", shown),
     ("Q022: a shell and an explained run without isolation", in_a_shell),

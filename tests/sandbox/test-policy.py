@@ -55,6 +55,19 @@ def protected_links(w):
           ["/nonexistent/target", "../../elsewhere/rc", "chain", "../../elsewhere/profile"], "the links")
 
 
+def runtime_directories(w):
+    """Where an errandd of the account's own is spoken to, wherever its runtime directory is."""
+    names = ("run/errand", f"tmp/errand-{w.uid}")
+    for name in names:
+        w.mkdir(f"W/{name}")
+        w.write(f"W/{name}/bus", "text\n")
+    environment = {**w.environment, "XDG_RUNTIME_DIR": w.path("W/run"), "TMPDIR": w.path("W/tmp")}
+    script = TRY + "".join(f"try cat {n}/bus; try put {n}/other; try put {n}-more;" for n in names)
+    r = w.run('[filesystem]\nwrite = ["."]\n', script, environment=environment)
+    said(r, *["no", "no", "yes"] * 2)
+    said(w.run('[filesystem]\nwrite = ["."]\n', script), *["yes"] * 6)
+
+
 def hooks_link(w):
     w.mkdir("W/shared")
     w.mkdir("W/.git")
@@ -495,6 +508,7 @@ def late_policy(w):
 
 
 main([
+    ("the runtime directory of the account's own errandd is covered", runtime_directories),
     ("C010 Q011: the most specific path wins", nested),
     ("C011: a protected link: its target is protected, the run goes on, no file appears", protected_links),
     ("C012: a protected link to a directory protects the directory by both names", hooks_link),

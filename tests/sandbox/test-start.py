@@ -102,6 +102,12 @@ def no_namespaces(world):
     refused(world, "--strict", without=without, plan=plan, options=["--strict", *accept])
 
 
+def helper_killed(world):
+    """By whoever may, before or after it has sent the network namespace: what has become of the command the first process says."""
+    for without in ("setns,1=0x10000000:KILL", "unshare:KILL", "sendmsg:KILL"):
+        refused(world, "awaiting its network namespace", without=[without])
+
+
 def fallback_holds(world):
     for call in ("clone3", "unshare"):
         fallback_holds_without(world, [f"{call}:EPERM"])
@@ -139,6 +145,13 @@ def dropped_root(world):
         raise Skip("only root can drop root")
     r = world.run(["/usr/bin/id", "-u"], options=["--drop", str(world.uid)], user=0, group=0)
     check(r.out == f"{world.uid}\n", r)
+    # Its change of ids made it, and the child with it, nobody's to look into, so that it could not always enter the namespace it made.
+    p = world.popen(["/usr/bin/cat"], options=["--drop", str(world.uid)], user=0, group=0, stdin=subprocess.PIPE)
+    p.stdin.write("ran\n")
+    p.stdin.flush()
+    check(p.stdout.readline() == "ran\n" and os.stat(f"/proc/{p.pid}/fd").st_uid == world.uid, "it is not dumpable")
+    r = world.finish(p)
+    check(r.isolated == 1, r)
 
 
 def locked_flags(world):
@@ -454,6 +467,7 @@ main([
     ("C003: no boundary at all", no_boundary),
     ("C006: never as root", root),
     ("a caller that dropped root", dropped_root),
+    ("who makes the network namespace is killed: nothing has run", helper_killed),
     ("C007: mounts with locked flags around", locked_flags),
     ("C007: a sandbox in a sandbox", nested),
     ("C009: a container that masks /proc", container_proc),

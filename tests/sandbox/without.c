@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /* Runs a command on a kernel that lacks something: without CALL[,ARGUMENT=VALUE…]:ERROR… -- COMMAND [ARGUMENT…]
- * e.g. "without landlock_create_ruleset:ENOSYS ioctl,1=0x8914:EPERM -- bailey …". Arguments are compared whole. */
+ * e.g. "without landlock_create_ruleset:ENOSYS ioctl,1=0x8914:EPERM -- bailey …". Arguments are compared whole. With
+ * KILL instead of an error whoever makes the call is killed. */
 
 #include <errno.h>
 #include <seccomp.h>
@@ -52,7 +53,8 @@ static void add_rule(scmp_filter_ctx context, char *rule) {
                 unsigned index = (unsigned) strtoul(p, &equals, 10);
                 arguments[n_arguments++] = (struct scmp_arg_cmp) {index, SCMP_CMP_EQ, strtoull(equals + 1, NULL, 0), 0};
         }
-        int r = seccomp_rule_add_array(context, SCMP_ACT_ERRNO((uint32_t) error_number(colon + 1)), number, n_arguments, arguments);
+        uint32_t action = strcmp(colon + 1, "KILL") == 0 ? SCMP_ACT_KILL_PROCESS : SCMP_ACT_ERRNO((uint32_t) error_number(colon + 1));
+        int r = seccomp_rule_add_array(context, action, number, n_arguments, arguments);
         if (r < 0) {
                 errno = -r;
                 die(rule);
