@@ -130,7 +130,7 @@ def local(t):
     t.each(said, lambda line: t.check(line.endswith(" local") or line == unfit, line))
 
 
-RELAY = """import base64, os, socket, threading, urllib.parse
+RELAY = """import base64, errno, os, socket, threading, urllib.parse
 proxy = urllib.parse.urlsplit(os.environ['https_proxy'])
 broker = (proxy.hostname, proxy.port)
 login = base64.b64encode(f'{proxy.username}:{proxy.password}'.encode()).decode()
@@ -168,8 +168,9 @@ def answers(address, *parts):
             c.shutdown(socket.SHUT_WR)
             while more := c.recv(65536):
                 data += more
-        except (ConnectionResetError, BrokenPipeError):
-            pass  # refused, with more under way
+        except OSError as e:  # refused, with more under way
+            if e.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+                raise
     return [line.split(b' ')[1].decode() for line in data.split(b'\\r\\n') if line.startswith(b'HTTP/1.1 ')]
 denied, allowed = ask('denied.example'), ask('api.example.com')
 for parts in ((denied,), (ask('denied.example', False),), (allowed, denied), (allowed + denied,), (denied, denied), (denied + denied,), (ask('denied.example', False), denied)):
