@@ -23,3 +23,6 @@ void account_done(Account *a);
 /* Settles the account and drops to it for good: groups, gid, uid, capabilities. `user` is a name or a uid, NULL: the caller, or
  * for root SUDO_UID and else the owner of the working directory. Logs why not and returns a negative errno. */
 int account_settle(const char *user, Account *ret);
+
+/* false: the caller is root, and nothing says for whom, so that account_settle() would fail. */
+bool account_is_meant(const char *user);

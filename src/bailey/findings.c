@@ -12,10 +12,8 @@ void findings_done(Findings *f) {
 
 static void add(Findings *f, char ***list, const char *format, va_list ap) _printf_(3, 0);
 static void add(Findings *f, char ***list, const char *format, va_list ap) {
-        char *text = NULL;
+        char *text = string_format_list(format, ap);
 
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
         if (!text) {
                 f->oom = true;
                 return;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <limits.h>
-#include <stdarg.h>
 
 #include "bailey/policy-file.h"
 #include "bailey/toml.h"
@@ -29,13 +28,8 @@ typedef struct Key {
 /* "FILE:LINE:COLUMN: table.key: text" */
 static void problem(Reader *r, const Key *key, const TomlValue *v, const char *format, ...) _printf_(4, 5);
 static void problem(Reader *r, const Key *key, const TomlValue *v, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         if (!text)
                 r->findings->oom = true;
         else

@@ -88,7 +88,8 @@ static int print(const Context *c) {
 int profile_list_verb(const Options *o) {
         _cleanup_(context_done) Context c = {};
 
-        if (begin(o, &c) < 0)
+        /* Root for nobody has no profiles of its own: those that are built in are listed all the same. */
+        if (account_is_meant(o->user) && begin(o, &c) < 0)
                 return EXIT_FAILURE;
         int r = o->json ? print_json(&c) : print(&c);
         if (r < 0 || fflush(stdout) != 0)

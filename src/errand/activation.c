@@ -15,7 +15,8 @@
 typedef struct Activation {
         sd_bus *bus;
         MessageBusKind kind;
-        bool answered, said;
+        usec_t began;
+        bool answered, said, asked; /* asked: the service manager, for a start beside the bus's */
         unsigned down; /* looks, one after the other, that found the unit neither up nor on its way */
         char *problem;
 } Activation;
@@ -68,6 +69,29 @@ static int look_whether_down(sd_bus *bus) {
         return job == 0;
 }
 
+/* Of the last start: whether it was over before this one was asked for. The bus takes a start that failed for one under way for another 25 seconds,
+ * and asks the service manager for none meanwhile. */
+static bool is_old(const Activation *a) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        uint64_t ended;
+
+        return get(a->bus, SYSTEMD ".Service", "ExecMainExitTimestampMonotonic", &m) >= 0 && sd_bus_message_read(m, "v", "t", &ended) >= 0 &&
+               ended > 0 && ended < a->began;
+}
+
+/* What one's own service manager does, and the system's for root. */
+static bool ask_for_start(const Activation *a) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(a->bus, &m, SYSTEMD, "/org/freedesktop/systemd1", SYSTEMD ".Manager", "StartUnit");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(m, false);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ss", "errandd.service", "replace");
+        return r >= 0 && sd_bus_call(a->bus, m, ANSWER_USEC, NULL, NULL) >= 0;
+}
+
 /* errandd's own exit codes. */
 static int why(const Activation *a, char **ret) {
         const char *file = a->kind == MESSAGE_BUS_SYSTEM ? "/etc/errand/errand.json" : "~/.config/errand/errand.json";
@@ -91,17 +115,29 @@ static int why(const Activation *a, char **ret) {
                 r = asprintf(ret, "another errandd serves its state already");
         else
                 r = asprintf(ret, "errandd.service failed (%s, exit code %d)", result ?: "for no reason that is known", status);
+        if (r >= 0 && is_old(a)) {
+                _cleanup_free_ char *text = *ret;
+                *ret = NULL;
+                r = asprintf(ret, "%s\nthis is of its last start, and nothing was tried now; if that is mended: %s start errandd", text, systemctl);
+        }
         return r < 0 ? -ENOMEM : 0;
 }
 
-static int tick(Activation *a, usec_t began) {
+static int tick(Activation *a) {
         /* Not at the first look: the bus may be about to ask for it. */
         a->down = look_whether_down(a->bus) > 0 ? a->down + 1 : 0;
+        if (a->down >= 3 && !a->asked && is_old(a)) {
+                a->asked = true;
+                if (ask_for_start(a)) {
+                        a->down = 0;
+                        return 0;
+                }
+        }
         if (a->down >= 3) {
                 a->answered = true;
                 return why(a, &a->problem);
         }
-        if (!a->said && now_monotonic() - began >= SAY_USEC) {
+        if (!a->said && now_monotonic() - a->began >= SAY_USEC) {
                 a->said = true;
                 log_info("waiting for errandd, which is being started (%s status errandd)", a->kind == MESSAGE_BUS_SYSTEM ? "systemctl" : "systemctl --user");
         }
@@ -111,8 +147,8 @@ static int tick(Activation *a, usec_t began) {
 int activation_start(sd_bus *bus, MessageBusKind kind, char **ret_problem) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_(sd_bus_slot_unrefp) sd_bus_slot *slot = NULL;
-        Activation a = {.bus = bus, .kind = kind};
-        usec_t began = now_monotonic(), looked = began;
+        Activation a = {.bus = bus, .kind = kind, .began = now_monotonic()};
+        usec_t looked = a.began;
         int r;
 
         r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH, DRIVER, "StartServiceByName");
@@ -128,7 +164,7 @@ int activation_start(sd_bus *bus, MessageBusKind kind, char **ret_problem) {
                         r = 0;
                 if (r >= 0 && !a.answered && now_monotonic() - looked >= LOOK_USEC) {
                         looked = now_monotonic();
-                        r = tick(&a, began);
+                        r = tick(&a);
                 }
         }
         if (r < 0) {

@@ -39,8 +39,7 @@ typedef struct Attachment {
         Modes modes;
         char undo[MODES_UNDO_MAX];
         unsigned open;   /* outputs that have not come to their end */
-        bool starting, running, exited, cancelled, leaving, shown;
-        bool told; /* what its start waits for */
+        bool starting, running, exited, cancelled, leaving, shown, told; /* told: what its start waits for */
         bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
         int pending; /* a signal that came before the command ran; 0: none */
         int code;
@@ -243,14 +242,14 @@ static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
 }
 
 /* A service manager that waits for it. */
-static void tell_running(const Attachment *a) {
+static void tell_manager(const Attachment *a, const char *more, const char *what) {
         if (a->flags & ATTACH_SERVICE)
-                (void) sd_notifyf(false, "READY=1\nSTATUS=Session %s runs", a->id);
+                (void) sd_notifyf(false, "%sSTATUS=Session %s %s", more, a->id, what);
 }
 
 static int attach(Attachment *a) {
         a->running = true;
-        tell_running(a);
+        tell_manager(a, "READY=1\n", "runs");
         if (a->pending > 0)
                 (void) call(a, "Kill", NULL, "i", a->pending);
         if (!(a->flags & ATTACH_TERMINAL))
@@ -265,7 +264,7 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
 
         a->starting = false;
         if (!e && a->exited) {
-                tell_running(a);
+                tell_manager(a, "READY=1\n", "runs");
                 drain(a, a->code);
                 return 0;
         }
@@ -298,6 +297,7 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
                 (void) notice(a, "the session was lost: nobody can say how its command ended");
         else if (streq(reason, "killed"))
                 (void) notice(a, "the session's sandbox was killed, and its command with it");
+        tell_manager(a, "", "has ended");
         a->code = a->cancelled ? a->code : exit_code_of(reason, status);
         if (!a->starting) /* else the answer to Start is on its way, and says why */
                 drain(a, a->code);

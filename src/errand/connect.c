@@ -101,14 +101,8 @@ static int error_code(const sd_bus_error *e, int r) {
 }
 
 int bus_failure(const sd_bus_error *e, int r, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = string_format_own(format);
         int code = error_code(e, r);
-        va_list ap;
-
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
         const char *before = text ?: "out of memory";
         if (code == EXIT_NO_DAEMON)
                 log_error("%s: errandd went away before it answered", before);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <poll.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <unistd.h>
 
 #include "basic/log.h"
@@ -52,16 +51,10 @@ static void flush(Monitor *m) {
 }
 
 _printf_(4, 5) static void say(Monitor *m, const char *who, TableColour colour, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *shown = NULL;
+        _cleanup_free_ char *text = string_format_own(format), *shown = text_for_terminal(text ?: "out of memory");
         char now[TIME_TEXT_MAX];
         const char *time = time_text(now_realtime(), now);
-        va_list ap;
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        shown = text_for_terminal(text ?: "out of memory");
         /* Who looks on knows the day. */
         printf("%s  %-8s  %s%s%s\n", output_width() > 0 && strchr(time, ' ') ? strchr(time, ' ') + 1 : time, who, colour_begin(colour, output_colours()), shown ?: "",
                colour_end(colour, output_colours()));

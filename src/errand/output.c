@@ -14,16 +14,21 @@
 
 static pid_t pager = 0;
 
-static const char *pager_command(void) {
+/* For sh, to free; NULL: none. Where a bare system has no less, nothing is said of that; a pager of one's own that is not there is named by sh, and
+ * what it was to show comes all the same. */
+static char *pager_command(void) {
         const char *s = getenv("ERRAND_PAGER") ?: getenv("PAGER");
+        char *command;
 
         if (!s)
-                return "less || more || cat";
-        return *s && !streq(s, "cat") ? s : NULL;
+                return strdup("for p in less more; do command -v $p >/dev/null && exec $p; done; exec cat");
+        if (!*s || streq(s, "cat") || asprintf(&command, "%s\ncase $? in 126|127) exec cat; esac", s) < 0)
+                return NULL;
+        return command;
 }
 
 void output_begin(const Request *q) {
-        const char *command = pager_command();
+        _cleanup_free_ char *command = pager_command();
         int ends[2];
 
         if (q->no_pager || q->json || pager != 0 || !command || !isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))

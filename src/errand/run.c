@@ -65,6 +65,7 @@ static int run_file(const Request *q) {
         _cleanup_free_ char *id = NULL;
         AttachFlags flags = ATTACH_START | ATTACH_OWNER | ATTACH_SERVICE | (q->quiet ? ATTACH_QUIET : 0);
 
+        log_set_target(LOG_TARGET_CONSOLE); /* its unit has no priorities read from lines, which are the session's as well */
         if (session_file_read(q, &f) != EXIT_OK || connection_open(&f.request, CONNECT_START | CONNECT_START_SAYS | CONNECT_ASKS, &c) != EXIT_OK)
                 return EXIT_NOT_SET_UP;
         int r = find_again(c, &f, &flags);

@@ -2,7 +2,6 @@
 #include <langinfo.h>
 #include <limits.h>
 #include <locale.h>
-#include <stdarg.h>
 #include <wchar.h>
 
 #include "basic/text.h"
@@ -164,17 +163,12 @@ void table_add(Table *t, const char *cell) {
 }
 
 void table_addf(Table *t, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format);
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0) {
-                text = NULL;
-                t->error = -ENOMEM;
-        }
-        va_end(ap);
         if (text)
                 table_add(t, text);
+        else
+                t->error = -ENOMEM;
 }
 
 size_t table_rows(const Table *t) {

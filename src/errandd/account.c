@@ -161,8 +161,9 @@ int account_check_project(const Identity *i, int project, const char *path, Faul
         if (r >= 0)
                 return 0;
         return fault_set(f, ERROR_SETUP,
-                         "account %s (uid %u), which the session would run as, cannot read and write the project %s: %s; give it the directory "
-                         "(chown), or name its owner with --account", i->name, i->uid, path, strerror(-r));
+                         "account %s (uid %u), which the session would run as, cannot read and write the project %s: %s; %s", i->name,
+                         i->uid, path, strerror(-r),
+                         geteuid() == 0 ? "give it the directory (chown), or name its owner with --account" : "choose a directory that it can change");
 }
 
 /* Lines of /proc/self/uid_map: INSIDE OUTSIDE COUNT. */

@@ -219,6 +219,10 @@ int broker_client_new(sd_event *event, const BrokerSpawn *spawn, const BrokerUni
         return 0;
 }
 
+bool broker_client_waits(const BrokerClient *b) {
+        return b->channel && !b->going;
+}
+
 void broker_client_hand_over(BrokerClient *b, const BrokerHandler *handler) {
         b->handler = *handler;
 }

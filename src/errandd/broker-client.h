@@ -30,7 +30,9 @@ typedef struct BrokerHandler {
  * how many connections of it are counted already. */
 int broker_client_new(sd_event *event, const BrokerSpawn *spawn, const BrokerUnit *unit, const char *session, uint64_t refused,
                       const BrokerHandler *handler, BrokerClient **ret, Fault *f);
-/* It has started, and is somebody else's from now on, who sets it up. */
+/* It has started, waits for its set-up, and is not on its way out. */
+bool broker_client_waits(const BrokerClient *b);
+/* One that waits is somebody else's from now on, who sets it up. */
 void broker_client_hand_over(BrokerClient *b, const BrokerHandler *handler);
 /* A child is ended at once; units go on. */
 BrokerClient *broker_client_free(BrokerClient *b);

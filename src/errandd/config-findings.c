@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +14,9 @@
 
 #define ACCOUNT "errand"
 #define STATE_DIRECTORY "/var/lib/errand"
-#define CREDENTIALS "/etc/errand/credentials"
+#define OWN_CONFIGURATION "/etc/errand"
+#define RUNTIME_DIRECTORY "/run/errand"
+#define CREDENTIALS OWN_CONFIGURATION "/credentials"
 #define GROUPS_MAX 64
 #define CERTIFICATES_MAX (1024U * 1024U)
 
@@ -29,14 +30,8 @@ typedef struct Finder {
 } Finder;
 
 _printf_(2, 3) static void found(Finder *f, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *clean = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = string_format_own(format), *clean = text ? string_escape_control(text) : NULL;
 
-        va_start(ap, format);
-        if (vasprintf(&text, format, ap) < 0)
-                text = NULL;
-        va_end(ap);
-        clean = text ? string_escape_control(text) : NULL;
         if (!clean || strv_extend(f->list, clean) < 0)
                 f->error = -ENOMEM;
 }
@@ -144,6 +139,37 @@ static void check_paths(Finder *f, const char *key, char *const *paths, bool dir
                         found(f, "%s[%zu]: %s is no directory", key, i, paths[i]);
 }
 
+/* What a session's start refuses (session-places.c), told before there is one. */
+static bool check_own(Finder *f, const char *key, size_t i, const char *path, const char *own, const char *what) {
+        if (!own || !path_beneath(own, path))
+                return false;
+        found(f, "%s[%zu]: no session starts with it: %s holds %s, %s", key, i, path, what, own);
+        return true;
+}
+
+static bool check_sources(Finder *f, const char *key, size_t i, const char *path) {
+        const Config *c = f->config;
+        bool told = false;
+
+        for (size_t k = 0; !told && k < c->agent.n_providers; k++) {
+                const SecretSource *s = &c->agent.providers[k].credential;
+                told = s->kind == SECRET_SOURCE_FILE && check_own(f, key, i, path, s->name, "a key's file");
+        }
+        return told || (c->github.token.kind == SECRET_SOURCE_FILE && check_own(f, key, i, path, c->github.token.name, "a key's file"));
+}
+
+static void check_extra(Finder *f, const char *key, char *const *paths) {
+        check_paths(f, key, paths, false);
+        for (size_t i = 0; paths && paths[i]; i++) {
+                bool system = f->mode == CONFIG_SYSTEM;
+                if (path_beneath(paths[i], OWN_CONFIGURATION) || (system && path_beneath(paths[i], RUNTIME_DIRECTORY)))
+                        found(f, "%s[%zu]: no session starts with it: %s is errand's own", key, i, paths[i]);
+                else if (!system || (!check_own(f, key, i, paths[i], OWN_CONFIGURATION "/errand.json", "errand's configuration") &&
+                                     !check_own(f, key, i, paths[i], RUNTIME_DIRECTORY, "errand's sockets")))
+                        (void) check_sources(f, key, i, paths[i]);
+        }
+}
+
 static bool within(char *const *list, const char *path) {
         for (; list && *list; list++)
                 if (path_beneath(path, *list))
@@ -197,9 +223,9 @@ int config_add_findings(const Config *c, ConfigMode mode, const char *credential
         check_providers(&f);
         check_secret(&f, "github.token", &c->github.token, SECRET_ONE_LINE);
         check_secret(&f, "github.app.privateKey", &c->github.app.private_key, SECRET_TEXT);
-        check_paths(&f, "sandbox.policyExtra.read", c->sandbox.policy_extra.read, false);
-        check_paths(&f, "sandbox.policyExtra.write", c->sandbox.policy_extra.write, false);
-        check_paths(&f, "sandbox.policyExtra.execute", c->sandbox.policy_extra.execute, false);
+        check_extra(&f, "sandbox.policyExtra.read", c->sandbox.policy_extra.read);
+        check_extra(&f, "sandbox.policyExtra.write", c->sandbox.policy_extra.write);
+        check_extra(&f, "sandbox.policyExtra.execute", c->sandbox.policy_extra.execute);
         check_path_extra(&f);
         return f.error;
 }

@@ -149,17 +149,15 @@ static void warn_of_uncalled(ConfigReader *r, const Config *c) {
                 const ConfigProvider *p = &c->agent.providers[i];
                 char host[HOST_TEXT_MAX + 1];
 
-                if (!p->base_url || !config_provider_brokered(p) || startswith(p->base_url, "https://") ||
-                    !base_url_host(p->base_url, host, sizeof(host)))
+                if (!p->base_url || !config_provider_brokered(p) || !base_url_host(p->base_url, host, sizeof(host)))
                         continue;
+                bool tls = startswith(p->base_url, "https://");
                 size_t mark = config_enter(r, "agent.providers");
                 size_t inner = config_enter(r, p->id);
-                if (!host_is_loopback_literal(host))
+                if (!tls && !host_is_loopback_literal(host))
                         config_warning(r, "will not be called: its baseUrl is not https://, and the key travels on every request");
-                else if (!internal_allowed(&c->sandbox.egress, host))
-                        config_warning(
-                                r,
-                                "will not be called: plain http:// to a loopback address also needs sandbox.egress.allowInternal");
+                else if (host_is_loopback_literal(host) && !internal_allowed(&c->sandbox.egress, host))
+                        config_warning(r, "will not be called: %sa loopback address also needs sandbox.egress.allowInternal", tls ? "" : "plain http:// to ");
                 config_leave(r, inner);
                 config_leave(r, mark);
         }

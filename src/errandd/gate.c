@@ -249,6 +249,8 @@ static const char *who_may(const Authorizer *a, const Passage *p) {
                 return "";
         if (p->own && p->action->permission == PERMISSION_CREATE)
                 return ", which members of group errand-users have, and administrators with their password";
+        if (p->action->permission == PERMISSION_CREATE)
+                return ", since the project is another account's: administrators have it, with their password";
         return p->own && p->action->permission != PERMISSION_MANAGE ? "" : ", which administrators have, with their password";
 }
 

@@ -65,7 +65,8 @@ int launch_client_kill(LaunchClient *l, const char *session, int signal);
 int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata);
 /* What its processes use; reply: "usage" with "cpu", microseconds, "memory", bytes, and "pids". */
 int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata);
-/* Measures both directories; reply: "disk" with "state" and "project", bytes, and "stateWhole" and "projectWhole". The fds are borrowed. */
+/* Measures both directories; reply: "disk" with "state" and "project", bytes, and "stateWhole" and "projectWhole"; "system", what the project's
+ * file system had in use before that, and "grown", by how much it has more now. The fds are borrowed. */
 #define DISK_BYTES_MAX UINT64_C(999999999999999998)
 int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata);
 /* reply: "probe" with "gaps" and "landlock"; from one that listens with "scopes" and "controllers" too. */

@@ -175,7 +175,7 @@ static int check_id(const Manager *m, const char *asked, Fault *f) {
         if (asked && !session_id_valid(asked))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "id: \"%.64s\" is not 1 to %u characters a-z and 0-9", asked, SESSION_ID_MAX);
         if (asked && manager_find((Manager *) m, asked))
-                return fault_set(f, ERROR_EXISTS, "there is a session %s already; collect it, or choose another id", asked);
+                return fault_set(f, ERROR_EXISTS, "there is a session %s already; remove it (errand threads rm %s), or choose another id", asked, asked);
         return 0;
 }
 

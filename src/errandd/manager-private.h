@@ -43,7 +43,7 @@ struct Manager {
         ProviderLookup *lookup;
         char **lookup_warnings; /* what the last one found */
         Report report;
-        unsigned disk_looks; /* that are under way */
+        struct DiskLook *disk_looks; /* that are under way */
         Observer observer;
         sd_event_source *tick, *defer;
         bool ending, failed; /* failed: to begin */

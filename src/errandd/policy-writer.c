@@ -66,6 +66,9 @@ static void put_list(Writer *w, const char *key, const char *const *floor, size_
         fputs("]\n", w->file);
 }
 
+/* The floor has it with the rest of /etc; and where sessions run as the account that errandd has, they could read the keys in it. */
+static const char own_configuration[] = POLICY_OWN_CONFIGURATION;
+
 /* What a person grants there is that person's decision; and to grant and to deny one path is an error. */
 static bool is_granted(const ConfigSandbox *s, const char *path) {
         char *const *const lists[] = {s->policy_extra.read, s->policy_extra.write, s->policy_extra.execute};
@@ -82,6 +85,28 @@ bool policy_floor_executes(const char *path) {
                 if (path_beneath(path, floor_execute[i]))
                         return true;
         return false;
+}
+
+static bool floor_shows(const char *path) {
+        for (size_t i = 0; i < ELEMENTSOF(floor_read); i++)
+                if (path_beneath(path, floor_read[i]))
+                        return true;
+        return policy_floor_executes(path);
+}
+
+/* Nothing but the floor leads to what is hidden: no session starts whose project or policyExtra does. */
+static void put_deny(Writer *w, const PolicyInput *in) {
+        bool first = true, own = access(own_configuration, F_OK) >= 0;
+
+        fputs("deny = [", w->file);
+        if (own)
+                put_item(w, &first, own_configuration);
+        if (access(ssh_snippets, F_OK) >= 0 && !is_granted(in->sandbox, ssh_snippets))
+                put_item(w, &first, ssh_snippets);
+        for (char *const *path = in->hidden; path && *path; path++)
+                if (floor_shows(*path) && !(own && path_beneath(*path, own_configuration)))
+                        put_item(w, &first, *path);
+        fputs("]\n", w->file);
 }
 
 /* A broker's listener is not egress: it lies inside. */
@@ -107,8 +132,7 @@ static void put_policy(Writer *w, const PolicyInput *in) {
         put_list(w, "write", NULL, 0, in->project, NULL, s->policy_extra.write);
         put_list(w, "execute", floor_execute, ELEMENTSOF(floor_execute), in->project,
                  in->connect && !policy_floor_executes(in->connect) ? in->connect : NULL, s->policy_extra.execute);
-        if (access(ssh_snippets, F_OK) >= 0 && !is_granted(s, ssh_snippets))
-                fprintf(w->file, "deny = [\"%s\"]\n", ssh_snippets);
+        put_deny(w, in);
         fputs("\n[network]\nreset = true\n", w->file);
         put_egress(w, in);
         fputs("\n[env]\npass = []\n\n[resources]\n", w->file);

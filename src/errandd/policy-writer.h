@@ -6,11 +6,15 @@
 
 #include "errandd/config.h"
 
+/* The system's configuration and keys, which no session sees, whatever its mode. */
+#define POLICY_OWN_CONFIGURATION "/etc/errand"
+
 typedef struct PolicyInput {
         const char *session;
         const char *project;     /* real path; NULL: none */
         const char *connect;     /* errand-connect, wherever it is; NULL: not found */
         bool open;               /* egress to sandbox.egressPorts, by any host */
+        char *const *hidden;     /* real paths of the configuration and of keys' files; NULL: none */
         const ConfigSandbox *sandbox;
 } PolicyInput;
 

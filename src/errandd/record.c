@@ -56,6 +56,7 @@ static const struct Field {
         {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
         {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
         {"ownStdio", FIELD_BOOL, offsetof(SessionRecord, own_stdio), false},
+        {"systemBytes", FIELD_COUNT, offsetof(SessionRecord, system_bytes), false},
         {"projectBytes", FIELD_COUNT, offsetof(SessionRecord, project_bytes), false},
         {"eventsLength", FIELD_COUNT, offsetof(SessionRecord, events_length), true},
         {"transcriptLength", FIELD_COUNT, offsetof(SessionRecord, transcript_length), true},

@@ -37,7 +37,7 @@ static void settle_start(Run *run) {
 
 static void watch(Run *run) {
         int r = disk_watch_new(run, &run->disk);
-        if (r >= 0)
+        if (r >= 0 && !run->idle) /* its own "started" began it, of one that has come to run only now */
                 r = idle_watch_new(run, &run->idle);
         if (r < 0)
                 log_session_warning_errno(r, run->session->record->id, "its disk use, or whether anything happens in it, is not watched any more: %m");
@@ -66,7 +66,7 @@ int session_adopt(Session *s) {
                 settle_start(run);
         else if (state == SESSION_STOPPING && run->shim_state == SHIM_RUNS)
                 run_stop(run);
-        else if (state == SESSION_RUNNING && run->shim_state == SHIM_RUNS)
+        if (s->run && session_state(s) == SESSION_RUNNING && run->shim_state == SHIM_RUNS)
                 watch(run);
         if (s->run && run->phase != RUN_ENDS)
                 run_read_events(run);

@@ -93,7 +93,7 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         Identity payload;
 
         if (!session_state_may_move(session_state(s), SESSION_COLLECTED) || s->run || s->collecting)
-                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; stop it before it is collected", s->record->id,
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; stop it before its record is removed", s->record->id,
                                  s->collecting ? "being collected" : session_state_to_string(session_state(s)));
         Collection *c = calloc(1, sizeof(Collection));
         if (!c)

@@ -53,9 +53,13 @@ static int write_policy(const Run *run, Parts *p, Fault *f) {
         const Session *s = run->session;
         _cleanup_free_ char *project = NULL, *text = NULL, *problem = NULL;
 
+        _cleanup_strv_free_ char **hidden = NULL;
+
         int r = path_of_fd(s->project, &project);
         if (r >= 0)
-                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .connect = p->connect,
+                r = session_hidden_places(s->manager, run->config, &hidden);
+        if (r >= 0)
+                r = policy_format(&(PolicyInput){.session = s->record->id, .project = project, .connect = p->connect, .hidden = hidden,
                                    .open = run->network == SESSION_NETWORK_OPEN, .sandbox = &run->config->sandbox}, &text, &problem);
         if (r == -EBADMSG)
                 return fault_set(f, ERROR_SETUP, "session %s: %s", s->record->id, problem);

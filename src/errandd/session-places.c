@@ -10,6 +10,7 @@
 #include "basic/fd.h"
 #include "basic/path.h"
 #include "basic/text.h"
+#include "errandd/policy-writer.h"
 #include "errandd/session-run.h"
 
 /* As the kernel sees it; one that is not there is compared as it is written. */
@@ -42,12 +43,20 @@ static int check_source(const char *what, const char *place, const SecretSource 
         return source->kind == SECRET_SOURCE_FILE ? check_file(what, place, source->name, "a key's file", f) : 0;
 }
 
+static int check_configuration(const char *what, const char *place, Fault *f) {
+        if (!path_beneath(place, POLICY_OWN_CONFIGURATION))
+                return 0;
+        return fault_set(f, ERROR_INVALID_ARGUMENT, "%s %s is errand's own, and no session may reach it: choose another directory", what, place);
+}
+
 static int check_place(const Manager *m, const char *what, const char *place, Fault *f) {
         const Config *c = m->config;
 
         int r = check_own(what, place, m->paths->state, f);
         if (r >= 0)
                 r = check_own(what, place, m->paths->runtime, f);
+        if (r >= 0)
+                r = check_configuration(what, place, f);
         if (r >= 0)
                 r = check_file(what, place, m->paths->config, "errand's configuration", f);
         for (size_t i = 0; r >= 0 && i < c->agent.n_providers; i++)
@@ -72,6 +81,35 @@ int session_check_places(Session *s, Fault *f) {
                         r = place ? check_place(s->manager, "sandbox.policyExtra:", place, f) : fault_set(f, ERROR_SETUP, "out of memory");
                 }
         return r;
+}
+
+static int hide(const char *file, char ***list) {
+        if (!file)
+                return 0;
+        _cleanup_free_ char *path = settle(file);
+        return path ? strv_extend(list, path) : -ENOMEM;
+}
+
+static int hide_source(const SecretSource *source, char ***list) {
+        return source->kind == SECRET_SOURCE_FILE ? hide(source->name, list) : 0;
+}
+
+int session_hidden_places(const Manager *m, const Config *c, char ***ret) {
+        char **list = NULL;
+
+        int r = hide(m->paths->config, &list);
+        for (size_t i = 0; r >= 0 && i < c->agent.n_providers; i++)
+                r = hide_source(&c->agent.providers[i].credential, &list);
+        if (r >= 0)
+                r = hide_source(&c->github.token, &list);
+        if (r >= 0)
+                r = hide_source(&c->github.app.private_key, &list);
+        if (r < 0) {
+                strv_free(list);
+                return r;
+        }
+        *ret = list;
+        return 0;
 }
 
 bool session_places_remove_empty(Manager *m, const char *id) {

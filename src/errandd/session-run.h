@@ -137,6 +137,9 @@ int session_adopt(Session *s);
 /* session-places.c: the project is open */
 int session_check_places(Session *s, Fault *f);
 
+/* The files that no session may read though they lie in what every one sees, as the kernel sees them. *ret is a list to free, or NULL. */
+int session_hidden_places(const Manager *m, const Config *c, char ***ret);
+
 /* session-launch.c */
 int run_launch(Run *r, const Identity *payload, Fault *f);
 void run_read_events(Run *r);

@@ -181,7 +181,7 @@ static void reset_record(SessionRecord *record) {
         record->exit_reason = mfree(record->exit_reason);
         record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
-        record->project_bytes = 0;
+        record->project_bytes = record->system_bytes = 0;
         record->own_stdio = false;
 }
 

@@ -15,6 +15,7 @@ typedef enum SpareState {
         SPARE_BEGINS,
         SPARE_WAITS, /* for a session */
         SPARE_GIVEN, /* a session has its id */
+        SPARE_USED,  /* and its broker: the next one is waited for */
         SPARE_ENDS,
 } SpareState;
 
@@ -22,7 +23,7 @@ struct Spare {
         Manager *manager;
         SpareState state;
         char id[SESSION_ID_MAX + 1];
-        BrokerClient *client; /* NULL: the next one is waited for */
+        BrokerClient *client; /* NULL: used */
         sd_event_source *timer;
 };
 
@@ -145,9 +146,10 @@ bool spare_take_id(Manager *m, char ret[static SESSION_ID_MAX + 1]) {
 BrokerClient *spare_take_broker(Manager *m, const char *id, const BrokerHandler *handler) {
         Spare *s = m->spare;
 
-        if (!s || s->state != SPARE_GIVEN || !streq(s->id, id))
+        if (!s || s->state != SPARE_GIVEN || !streq(s->id, id) || !broker_client_waits(s->client))
                 return NULL;
         BrokerClient *client = TAKE_PTR(s->client);
+        s->state = SPARE_USED; /* another start of that session finds none */
         broker_client_hand_over(client, handler);
         if (arm(s, NEXT_USEC, on_next) < 0)
                 forget(s);

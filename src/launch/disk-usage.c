@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -97,6 +98,14 @@ int disk_usage_measure(int directory, DiskUsage *ret) {
         }
         *ret = w->usage;
         return 0;
+}
+
+uint64_t disk_usage_system(int directory) {
+        struct statvfs st;
+
+        if (fstatvfs(directory, &st) < 0 || st.f_blocks < st.f_bfree)
+                return 0;
+        return (uint64_t) (st.f_blocks - st.f_bfree) * st.f_frsize;
 }
 
 static void map_own(const char *path, unsigned id) {

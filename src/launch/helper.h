@@ -5,7 +5,6 @@
 
 #include "launch/launcher.h"
 
-#define HELPER_FDS_MAX 2U
 #define HELPER_RESULT_MAX 256U
 
 typedef struct HelperWork {

@@ -163,6 +163,7 @@ static void handle_collect(Request *q) {
 
 typedef struct Disk {
         DiskUsage state, project;
+        uint64_t system, grown; /* the project's file system, before it was looked at, and what it grew by meanwhile */
 } Disk;
 _Static_assert(sizeof(Disk) <= HELPER_RESULT_MAX, "the result is too large");
 
@@ -170,8 +171,13 @@ static int run_disk(const int *fds, void *result) {
         Disk *d = result;
 
         disk_usage_prepare();
+        d->system = disk_usage_system(fds[1]);
         int r = disk_usage_measure(fds[0], &d->state);
-        return r < 0 ? r : disk_usage_measure(fds[1], &d->project);
+        if (r >= 0)
+                r = disk_usage_measure(fds[1], &d->project);
+        uint64_t after = disk_usage_system(fds[1]);
+        d->grown = after > d->system ? after - d->system : 0;
+        return r;
 }
 
 static void add_disk(JsonWriter *w, const void *result) {
@@ -181,6 +187,8 @@ static void add_disk(JsonWriter *w, const void *result) {
         json_add_bool(w, "stateWhole", d->state.whole);
         json_add_u64(w, "project", d->project.bytes);
         json_add_bool(w, "projectWhole", d->project.whole);
+        json_add_u64(w, "system", d->system);
+        json_add_u64(w, "grown", d->grown);
 }
 
 static void handle_disk(Request *q) {

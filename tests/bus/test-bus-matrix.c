@@ -299,6 +299,7 @@ static void check_limit(void) {
 
 static void check_operations(void) {
         static Waiting waiting[BUS_OPERATIONS_MAX];
+        Session *sessions[BUS_OPERATIONS_MAX];
         Reply r;
 
         if (row->way != WAITS)
@@ -308,7 +309,7 @@ static void check_operations(void) {
                 char id[16];
 
                 (void) snprintf(id, sizeof(id), "s%zu", i);
-                fake_session(manager(), id, message_bus_account());
+                sessions[i] = fake_session(manager(), id, message_bus_account());
                 call_start(w.client, call_new(w.client, bus_session_path(id).text, SESSION, "Start"), waiting + i);
                 while (manager()->acts <= i)
                         turn();
@@ -317,8 +318,10 @@ static void check_operations(void) {
         expect(&r, streq(reply_error(&r), "LimitExceeded"), "too many calls are under way");
         reply_done(&r);
         CHECK_INT(manager()->acts, ELEMENTSOF(waiting));
-        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++) {
                 waiting_done(waiting + i);
+                fake_finish(sessions[i], ERROR_NONE, NULL, -EBADF);
+        }
         end();
 }
 

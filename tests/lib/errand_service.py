@@ -135,13 +135,14 @@ class BrokerUnit:
 
 
 class ServiceManager(threading.Thread):
-    """org.freedesktop.systemd1 on the bus. refuse, fail: parts of the names of units that are not started; hold: those whose jobs do not end
-    before release()."""
+    """org.freedesktop.systemd1 on the bus. refuse, fail: parts of the names of units that are not started; hold: those whose jobs, of starts or
+    as hold_verb says, do not end before release()."""
 
     def __init__(self, service):
         super().__init__(daemon=True)
         self.service, self.units, self.jobs = service, {}, 0
         self.refuse = self.fail = self.hold = None
+        self.hold_verb = "StartUnit"
         self.asked, self.held, self.changed = [], [], threading.Condition()
         self.bus = Client(service.address, timeout=None)
         self.bus.request_name(SYSTEMD)
@@ -166,7 +167,7 @@ class ServiceManager(threading.Thread):
         job = f"/org/freedesktop/systemd1/job/{self.jobs}"
         self.bus.reply(m, "o", job)
         done = (m["sender"], "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", self.jobs, job, name)
-        if self.hold and self.hold in name and verb == "StartUnit":
+        if self.hold and self.hold in name and verb == self.hold_verb:
             with self.changed:
                 self.held.append((verb, name, done))
                 self.changed.notify_all()

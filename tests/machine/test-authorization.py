@@ -111,6 +111,23 @@ def _(t):
     t.equal(sorted(found), sorted(METHODS), "methods")
 
 
+@case("who may not create a session in a project is told whether that is for the project or for all")
+def _(t):
+    machine.account("member", "errand-users")
+    make("p")
+    name = next(iter(sessions("p").values()))
+    project = Client(OWNER).describe(name)["Project"]
+    done = run("errand", "session", "create", "--project", project, "true", account="member", cwd="/")
+    t.equal(done.status, 4, "exit code")
+    t.contains(done.err, "org.errand1.create-others, since the project is another account's", "what a member is told")
+    machine.account("nomember")
+    done = run("errand", "session", "create", "--project", "newone", "true", account="nomember", cwd="/")
+    t.equal(done.status, 4, "exit code")
+    t.contains(done.err, "org.errand1.create-session, which members of group errand-users have", "what another is told")
+    for n in sessions("p").values():
+        Client(OWNER).end(n)
+
+
 @case("C197 D001 D005: whoever it does not belong to changes nothing and learns nothing, by busctl and by gdbus", timeout=120)
 def _(t):
     t.log("journal", system.log)

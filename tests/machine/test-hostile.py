@@ -112,6 +112,32 @@ def _(t):
     owner.create("after", ["true"])
 
 
+@case("S209 C204: a member whose sessions end while their disk is looked at does not have the launcher look at ever more at once", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    owner = Client(OWNER)
+    owner.start("large", ["/bin/true"])
+    uid, project = pwd.getpwnam("errand-agent"), "/srv/errand/demo"
+    for directory in range(20): # links are quickly made, and each is looked at
+        os.mkdir(f"{project}/{directory}")
+        t.defer(shutil.rmtree, f"{project}/{directory}")
+        with open(f"{project}/{directory}/one", "w", encoding="ascii"):
+            os.chown(f"{project}/{directory}", uid.pw_uid, uid.pw_gid)
+        for link in range(20000):
+            os.link(f"{project}/{directory}/one", f"{project}/{directory}/{link}")
+    most = 0
+    for _ in range(12):
+        for member in ("Start", "Stop"):
+            owner.send(f"{ROOT}/session/large", SESSION, member)
+            owner.receive()
+        owner.wait("large", "stopped", "failed")
+        launcher = machine.pid_of("errand-launch.service")
+        helpers = [p for p in run("pgrep", "-P", str(launcher), "-x", "errand-launch").out.split() if p]
+        most = max(most, len(helpers))
+    t.note(f"{most} at once")
+    t.check(0 < most <= 3, f"{most} helpers of the launcher at once")
+
+
 @case("C204: a member takes neither all names of projects nor all places of sessions that run; others go on", timeout=180)
 def _(t):
     t.log("journal", lambda: system.log()[-3000:])

@@ -106,6 +106,9 @@ def _(t):
     t.equal(done.status, 5, "the exit code of errand")
     for part in ("errandd did not start: its configuration is refused", "errand config check /etc/errand/errand.json", "journalctl -xu errandd"):
         t.contains(done.err, part, "what errand says")
+    # Meanwhile nothing is tried again for whoever calls, but by root's errand.
+    t.contains(machine.run("errand", "threads", "list", account="alice").err, "this is of its last start, and nothing was tried now; if that is mended: "
+               "systemctl start errandd", "what errand says soon after")
     machine.write(system.CONFIG, json.dumps({"sandbox": {"requireFullEnforcement": True}}), 0o640)
     os.chown(system.CONFIG, 0, pwd.getpwnam("errand").pw_gid)
     machine.run("systemctl", "restart", "errandd.service")

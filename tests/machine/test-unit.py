@@ -59,6 +59,19 @@ def _(t):
     t.check(system.agent_manager("is-active", "errand-session-nightly.scope").status != 0, "its scope is there")
 
 
+@case("D007: what a session writes is no graver in the journal than anything else that it writes")
+def _(t):
+    write = r"printf '<0>one\n'; printf '%060000d<0>two\n' 0; printf 'three\0<1>four\n'; echo last; sleep infinity"
+    unit = describe("loud", shell(write))
+    good("systemctl", "start", unit)
+    t.defer(good, "systemctl", "stop", unit)
+    wait_for(lambda: "last\n" in written(unit), "its last line")
+    said = [json.loads(line) for line in good("journalctl", "-q", "--no-pager", "-o", "json", "--all", "-u", unit, "_COMM=errand").splitlines()]
+    for text in ("<0>one", "<0>two", "<1>four"):
+        t.check(any(entry["MESSAGE"].endswith(text) for entry in said), f"{text} is not in {[entry['MESSAGE'][-40:] for entry in said]}")
+    t.equal({entry["PRIORITY"] for entry in said}, {"6"}, "priorities")
+
+
 @case("D007: its exit status is the unit's; a set-up that fails fails the start", timeout=60)
 def _(t):
     unit = describe("ends", shell("echo last words; exit 7"))

@@ -172,6 +172,19 @@ def errand(*arguments, **options):
     return run("env", f"XDG_RUNTIME_DIR=/run/user/{UID}", f"HOME={HOME}", "errand", *arguments, account=OWNER, **options)
 
 
+@case("T: a configuration that is mended counts at the next call, also when a start has just failed and the bus still waits for it")
+def _(t):
+    t.log("journal", log)
+    manager("stop", "errandd.service")
+    configure('{"sandbox": {"memroy": "1g"}}')
+    done = errand("threads", "list", "--user")
+    t.equal(done.status, 5, f"exit code of errand, which said {done.err}")
+    t.contains(done.err, "its configuration is refused", "what errand says")
+    configure('{"sandbox": {"requireFullEnforcement": false, "gracePeriodMs": 5000}, "limits": {"brokersAhead": 0}}')
+    done = errand("threads", "list", "--user")
+    t.equal(done.status, 0, f"exit code of errand, which said {done.err}")
+
+
 @case("C200: an errandd of the account, one of the system and an embedded one, each with a session of the same id: none takes another's, whoever ends or comes back",
       timeout=90)
 def _(t):

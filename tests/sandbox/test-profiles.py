@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import stat
+import subprocess
 import tomllib
 
 from bailey import NOT_RUN, check, main
@@ -34,6 +35,14 @@ def listed(w):
         with open(os.path.join(SOURCES, name + ".toml"), encoding="utf-8") as f:
             check(r.status == 0 and r.out == f.read(), r)
         tomllib.loads(r.out)
+
+
+def listed_for_root(w):
+    """As root, with nobody to stand for; as an ordinary account the same call is one's own."""
+    environment = {name: value for name, value in os.environ.items() if name != "SUDO_UID"}
+    r = subprocess.run([os.path.join(os.environ["ERRAND_BUILD"], "src/bailey/bailey"), "profile", "list"], capture_output=True, text=True, cwd="/",
+                       env={**environment, "XDG_CONFIG_HOME": w.path("none")}, check=False)
+    check(r.returncode == 0 and [line.split()[0] for line in r.stdout.splitlines()] == NAMES and r.stderr == "", r)
 
 
 def bundled_files_are_policies(w):
@@ -209,6 +218,7 @@ def no_home(w):
 
 main([
     ("Q026: the bundled profiles are listed, and shown as the TOML they are", listed),
+    ("Q026: the bundled profiles are listed to root, whoever it stands for", listed_for_root),
     ("a bundled profile's text is a policy like another", bundled_files_are_policies),
     ("Q027: a profile adds to the floor, a policy to both, each told by its layer", over_the_floor),
     ("Q026: run --profile native-game: what this host has of it, and no keyboard", native_game),

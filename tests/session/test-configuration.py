@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the configuration grants a session beyond its own: paths, variables, directories on its PATH; and what the report says of it."""
 
+import ctypes
 import os
 import stat
 import subprocess
@@ -182,6 +183,37 @@ def inert(t):
         t.contains(text, 'sandbox.egressPorts does nothing: sandbox.network is "none"')
         t.contains(text, "operators does nothing: errandd serves its own account alone")
         t.contains(text, "sandbox.image does nothing: it is a setting of the podman backend")
+
+
+@case("S210: no session reads a key's file or the configuration in /etc, which every one sees, though its account could")
+def hidden(t):
+    def own(path):
+        """The session's account could read it."""
+        os.chmod(path, 0o600)
+        if os.getuid() == 0:
+            os.chown(path, 65534, 65534)
+    libc = ctypes.CDLL(None, use_errno=True)
+    # In this program's own mount namespace. The link leads to where the second key is.
+    for place in (b"/etc/opt", b"/usr/local/share"):
+        t.equal(libc.mount(b"keys", place, b"tmpfs", 0, b"mode=755"), 0, f"mount (errno {ctypes.get_errno()})")
+        t.defer(libc.umount, place)
+    keys = ["/etc/opt/key", "/usr/local/share/key", "/etc/opt/link"]
+    for path in keys[:2]:
+        with open(path, "w", encoding="ascii") as f:
+            f.write("sk-real-0123456789\n")
+        own(path)
+    os.symlink(keys[1], keys[2])
+    with open("/etc/opt/other", "w", encoding="ascii") as f:
+        f.write("other\n")
+    url = "https://192.0.2.1"
+    providers = {"a": {"baseUrl": url, "credential": {"file": keys[0]}}, "b": {"baseUrl": url, "credential": {"file": keys[2]}},
+                 "c": {"baseUrl": url, "credential": "sk-real-9876543210"}}
+    errand = Errand(t)
+    errand.config = "/etc/opt/errand.json"
+    errand.configure({**sandbox(), "agent": {"providers": providers}})
+    own(errand.config)
+    result = errand.run("run", "--embedded", "--", "/bin/cat", "/etc/opt/other", *keys, errand.config)
+    t.equal((result.returncode, result.stdout), (1, "other\n"), f"code and output; it said {result.stderr}")
 
 
 if __name__ == "__main__":

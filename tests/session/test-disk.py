@@ -88,6 +88,30 @@ def within(t):
     t.equal(process.wait(PATIENCE), 0, "the exit status")
 
 
+def nest(directory, depth):
+    """That many directories, each in the one before; rmtree() takes them away again."""
+    fd = os.open(directory, os.O_PATH)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=fd)
+        inner = os.open("d", os.O_PATH, dir_fd=fd)
+        os.close(fd)
+        fd = inner
+    os.close(fd)
+
+
+@case("S208: a project that cannot be measured, as a session before left it, is no way around the budget", timeout=60)
+def deep(t):
+    errand = begin(t, disk="64m")
+    nest(errand.project, 600)
+    process, _ = errand.started("s1", "/bin/sh", "-c", f"echo up; read line; head -c {256 * MIB} /dev/urandom > big; sleep 1000")
+    bus = subscribe(t, errand)
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    told = [text for kind, text in notices(bus, lambda m: m.get("member") == "Exited") if kind == "disk"]
+    t.matches(told[-1], r"the session takes \d+(\.\d)?m of the disk, more than its budget of 64m")
+    t.equal(errand.json("session show", "s1")["exitReason"], "disk", "why it ended")
+
+
 def look_closer(t, errand):
     bus = subscribe(t, errand)
     bus.call("/org/freedesktop/LogControl1", "org.freedesktop.DBus.Properties", "Set", "ssv", "org.freedesktop.LogControl1", "LogLevel", ("s", "debug"))

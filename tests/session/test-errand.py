@@ -461,6 +461,37 @@ def _(t):
     t.equal(errand.good("grants"), "", "the output into a pipe")
 
 
+@case("T: a pager that is not there takes no output away, and a host without less and more gets no word about it")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "--id", "s1", "true")
+    os.mkdir(t.path("bin"))
+    for name in ("sh", "cat"):
+        os.symlink(shutil.which(name), t.path("bin", name))
+
+    def check(pager, said):
+        errand.environment["ERRAND_PAGER"] = pager
+        if not pager:
+            del errand.environment["ERRAND_PAGER"]
+            errand.environment["PATH"] = t.path("bin")
+        terminal = errand.terminal("threads", "list")
+        t.equal(terminal.end(), 0, "the code")
+        t.contains(terminal.text, "project", f"the list with {pager!r}")
+        t.equal("not found" in terminal.text, said, f"what is said of {pager!r}: {terminal.text!r}")
+    errand.environment.pop("PAGER", None)
+    t.each([("no-such-pager", True), ("cat; cat", False), ("", False)], lambda row: check(*row))
+
+
+@case("T: receipts of a session that is not there are an error, of one that called nobody none")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "--id", "s1", "true")
+    t.equal(errand.good("receipts", "s1"), "", "the receipts")
+    code, out, error = errand.run("receipts", "s2")
+    t.equal((code, out), (3, ""), "code and output")
+    t.contains(error, "there is no such session", "what is said")
+
+
 @case("T: why nothing ran is told by session show and session logs, and by errandd after a restart as well")
 def _(t):
     errand = Errand(t)

@@ -248,6 +248,25 @@ def launch_on_its_way(t):
     errand_launch.wait_for(lambda: not service.shims())
 
 
+@case("C200 S208: a start whose command had begun when errandd was killed is found running, and watched as every other")
+def start_come_through(t):
+    service, s = begin(t, config={"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000, "disk": "8m", "diskCheckMs": 200}})
+    s.start("a1", "sh", "-c", "while ! test -e go; do sleep 0.05; done; head -c 24M /dev/urandom >~/big; sleep 1000")
+    service.kill()
+    path = service.path("home", "errand", ".records", "a1", "session.json")
+    with open(path, "r+", encoding="utf-8") as f:  # as it was before the shim's line was read
+        record = json.load(f)
+        record.update(state="starting", started=0, eventsLength=0)
+        f.seek(0)
+        f.truncate()
+        json.dump(record, f, separators=(",", ":"))
+    s.serve()
+    t.equal(s.state("a1")[0], "running", "state")
+    with open(service.path("project", "go"), "w", encoding="ascii"):
+        pass
+    wait_state(s, "a1", "stopped", "disk", 143)
+
+
 @case("C200: a broker that comes back without its keys is told, and the session has no way out")
 def broker_lost(t):
     service, s = begin(t)
@@ -526,13 +545,34 @@ def ahead_unused(t):
     errand_launch.wait_for(lambda: brokers(service) == [spare])
 
 
+@case("C200 D004: a session that is stopped at once and started again has a broker of its own; errandd goes on")
+def ahead_again(t):
+    service, s = begin(t, config=AHEAD)
+    spare, at = await_spare(service), f"{ROOT}/session/"
+    s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
+    for _ in range(3):
+        serials = {s.bus.send(f"{at}{spare}", "org.errand1.Session", member) for member in ("Start", "Stop")}
+        while serials:
+            serials.discard(s.bus.receive().get("reply_serial"))
+    s.call(spare, "Start")
+    t.equal(s.state(spare)[0], "running", "state")
+
+
 @case("D004: a waiting broker that dies is no session's harm")
 def ahead_dies(t):
     service, s = begin(t, config=AHEAD)
     spare = await_spare(service)
-    service.manager.units[spare].process.kill()
-    service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
+    # Nor of the one that has its id, and starts while its units are still being stopped.
+    s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
+    unit, service.manager.hold, service.manager.hold_verb = service.manager.units[spare], f"errand-broker@{spare}.service", "StopUnit"
+    unit.process.kill()
+    errand_launch.wait_for(lambda: service.manager.held)
+    s.call(spare, "Start")
+    t.equal(s.state(spare)[0], "running", "one that was given its id")
+    for _, _, done in service.manager.held:  # of the process that was killed
+        service.manager.bus.emit(*done, "done")
     errand_launch.wait_for(lambda: "that was started ahead ended" in service.log())
+    t.equal(s.state(spare)[0], "running", "one that was given its id")
     s.start("a1", "sleep", "1000")
     t.equal(s.state("a1")[0], "running", "state")
 

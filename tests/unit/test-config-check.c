@@ -100,11 +100,12 @@ static void test_findings(void) {
         holds(check.findings, "f:8: agent.providers.c: it has no baseUrl, and none is known for it");
         holds(check.findings, "f:9: agent.providers.d.credential: there is no /etc/errand/credentials/no-such-key");
         holds(check.findings, "f:10: sandbox.policyExtra.read[1]: ");
+        holds(check.findings, "f:10: sandbox.policyExtra.execute[0]: no session starts with it: ");
         holds(check.findings, "f:11: sandbox.pathExtra[2]: /etc is on the PATH and not granted");
         holds(check.findings, "f:11: sandbox.pathExtra[3]: ");
         for (char **s = check.findings; *s; s++) {
                 CHECK(!strstr(*s, "sk-0123456789"));
-                CHECK(!strstr(*s, "pathExtra[0]") && !strstr(*s, "policyExtra.execute[0]") && !strstr(*s, "operators[0]"));
+                CHECK(!strstr(*s, "pathExtra[0]") && !strstr(*s, "operators[0]"));
         }
         /* What a mode does not read is not looked for. */
         look("{\"operators\": [\"no-such-account\"], \"projectRoot\": \"/no/such/place\"}", CONFIG_USER);
@@ -113,6 +114,24 @@ static void test_findings(void) {
         (void) unlink(key);
         (void) unlink(open_key);
         (void) rmdir(directory);
+}
+
+static void test_own_places(void) {
+        look("{\"agent\": {\"providers\": {\"a\": {\"credential\": {\"file\": \"/usr/lib/os-release\"}, \"baseUrl\": \"https://a.example\"}}},\n"
+             "\"sandbox\": {\"policyExtra\": {\"read\": [\"/etc\", \"/etc/errand/credentials\", \"/usr/lib\"],\n\"write\": [\"/run\", \"/run/errand/x\"],\n"
+             "\"execute\": [\"/usr/bin\"]}}}", CONFIG_SYSTEM);
+        CHECK(!check.problems);
+        holds(check.findings, "f:2: sandbox.policyExtra.read[0]: no session starts with it: /etc holds errand's configuration, /etc/errand/errand.json");
+        holds(check.findings, "f:2: sandbox.policyExtra.read[1]: no session starts with it: /etc/errand/credentials is errand's own");
+        holds(check.findings, "f:2: sandbox.policyExtra.read[2]: no session starts with it: /usr/lib holds a key's file, /usr/lib/os-release");
+        holds(check.findings, "f:3: sandbox.policyExtra.write[0]: no session starts with it: /run holds errand's sockets, /run/errand");
+        holds(check.findings, "f:3: sandbox.policyExtra.write[1]: no session starts with it: /run/errand/x is errand's own");
+        for (char **s = check.findings; *s; s++)
+                CHECK(!strstr(*s, "policyExtra.execute"));
+        look("{\"sandbox\": {\"policyExtra\": {\"read\": [\"/etc\", \"/etc/errand\"]}}}", CONFIG_EMBEDDED);
+        holds(check.findings, "f:1: sandbox.policyExtra.read[1]: no session starts with it: /etc/errand is errand's own");
+        for (char **s = check.findings; *s; s++)
+                CHECK(!strstr(*s, "read[0]"));
 }
 
 static void test_sentences(void) {
@@ -135,6 +154,7 @@ int main(void) {
         RUN(test_locate, "the line of a value, in whole texts and in cut ones");
         RUN(test_problems, "every problem of a file with its line, what this installation does not do among them");
         RUN(test_findings, "what a good file names and the host does not have: accounts, keys, certificates, directories");
+        RUN(test_own_places, "T: what policyExtra names and no session starts with is told of a configuration");
         RUN(test_sentences, "a sentence comes apart into file, line, key and text");
         config_check_done(&check);
         return TEST_END();

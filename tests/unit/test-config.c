@@ -372,6 +372,7 @@ static void test_uncalled(void) {
                 {"http://api.example.com", "true", true},   {"http://localhost:8080", "true", true},           {"http://10.0.0.5", "true", true},
                 {"http://127.0.0.1:8080", "false", true},   {"http://127.0.0.1:8080", "true", false},          {"http://127.0.0.1:8080", "[\"127.0.0.1\"]", false},
                 {"http://127.0.0.1", "[\"10.0.0.5\"]", true}, {"http://[::1]:8080/v1", "true", false},           {"https://10.0.0.5", "false", false},
+                {"https://127.0.0.1:8443", "false", true},  {"https://[::1]", "[\"127.0.0.1\"]", true},         {"https://127.0.0.1:8443", "true", false},
         };
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 char text[512];

@@ -142,8 +142,20 @@ static void test_deny(void) {
         _cleanup_free_ char *plain = write_policy("{}", "/srv/p"),
                             *granted = write_policy("{\"sandbox\":{\"policyExtra\":{\"read\":[\"/etc/ssh/ssh_config.d\"]}}}", "/srv/p");
 
-        CHECK_INT(strstr(plain, "\ndeny = [\"/etc/ssh/ssh_config.d\"]\n") != NULL, access("/etc/ssh/ssh_config.d", F_OK) >= 0);
-        CHECK(!strstr(granted, "\ndeny = "));
+        CHECK_INT(strstr(plain, "\"/etc/ssh/ssh_config.d\"]\n") != NULL, access("/etc/ssh/ssh_config.d", F_OK) >= 0);
+        CHECK(!strstr(granted, "ssh_config.d\"]\n\n"));
+}
+
+static void test_hidden(void) {
+        static char *hidden[] = {(char *) "/etc/errand/key", (char *) "/etc/keys/a", (char *) "/home/a/key", (char *) "/usr/local/etc/key", NULL};
+        _cleanup_(config_freep) Config *c = parse("{\"sandbox\":{\"policyExtra\":{\"read\":[\"/etc/ssh/ssh_config.d\"]}}}");
+        _cleanup_free_ char *text = NULL;
+        char *problem = NULL, line[4096];
+
+        CHECK_INT(policy_format(&(PolicyInput){.session = "s1", .project = "/srv/p", .hidden = hidden, .sandbox = &c->sandbox}, &text, &problem), 0);
+        CHECK_STR(line_of(text, "deny = ", line, sizeof(line)),
+                  access("/etc/errand", F_OK) >= 0 ? "deny = [\"/etc/errand\", \"/etc/keys/a\", \"/usr/local/etc/key\"]"
+                                                   : "deny = [\"/etc/errand/key\", \"/etc/keys/a\", \"/usr/local/etc/key\"]");
 }
 
 static void test_quoting(void) {
@@ -167,6 +179,7 @@ int main(void) {
         RUN(test_open, "S029 S039: open egress is to the named ports, and no host is named");
         RUN(test_same_floor, "S188 S190: the floor of a session is bailey's own");
         RUN(test_extra, "S191: policyExtra is added");
+        RUN(test_hidden, "T: keys' files are covered where the floor would show them");
         RUN(test_deny, "C089: what ssh would end over is covered, unless somebody grants it");
         RUN(test_connect, "C089: errand-connect alone may be executed where the system's directories do not hold it");
         RUN(test_quoting, "C027 C199: a path cannot write a line of its own into a policy");
