@@ -172,7 +172,7 @@ def survivors(w):
     policy = '[filesystem]\nwrite = ["."]\n'
     begun = time.monotonic()
     # Each of them comes to bailey only when the one before it has ended.
-    deep = "sh -c \"sh -c 'sleep 60 & echo; echo \\$! >&3; wait' & wait\""
+    deep = "sh -c \"sh -c 'sleep 60 & echo \\$! >&3; echo; wait' & wait\""
     r = w.run(policy, f"mkfifo up; setsid {deep} 3>&1 >up 2>/dev/null & read x < up", "--no-isolate")
     check(r.status == 0 and time.monotonic() - begun < 30 and "outlived" in r.err, r)
     check(r.out.strip().isdigit() and not os.path.exists(f"/proc/{r.out.strip()}"), r)

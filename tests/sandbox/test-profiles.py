@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 import subprocess
+import sys
 import tomllib
 
 from bailey import NOT_RUN, check, main
@@ -40,8 +41,8 @@ def listed(w):
 def listed_for_root(w):
     """As root, with nobody to stand for; as an ordinary account the same call is one's own."""
     environment = {name: value for name, value in os.environ.items() if name != "SUDO_UID"}
-    r = subprocess.run([os.path.join(os.environ["ERRAND_BUILD"], "src/bailey/bailey"), "profile", "list"], capture_output=True, text=True, cwd="/",
-                       env={**environment, "XDG_CONFIG_HOME": w.path("none")}, check=False)
+    r = subprocess.run([os.path.realpath(sys.argv[1]), "profile", "list"], capture_output=True, text=True,
+                       cwd="/", env={**environment, "XDG_CONFIG_HOME": w.path("none")}, check=False)
     check(r.returncode == 0 and [line.split()[0] for line in r.stdout.splitlines()] == NAMES and r.stderr == "", r)
 
 
