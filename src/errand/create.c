@@ -157,6 +157,8 @@ static int append_options(sd_bus_message *m, const Request *q, bool interactive,
                 r = append_text(m, "project", path);
         if (r >= 0 && project >= 0)
                 r = sd_bus_message_append(m, "{sv}", "projectFd", "h", project);
+        if (r >= 0 && q->file) /* what root's unit runs shall be what root put there, whoever came first to the name */
+                r = sd_bus_message_append(m, "{sv}", "ownProject", "b", 1);
         if (r >= 0)
                 r = append_text(m, "id", q->id);
         if (r >= 0)

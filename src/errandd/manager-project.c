@@ -58,6 +58,9 @@ int manager_check_project(Manager *m, const Caller *caller, const SessionOptions
         if (r < 0)
                 return r;
         *ret_new = false;
+        if (owner != caller->uid && o->own_project)
+                return fault_set(f, ERROR_NOT_PERMITTED, "the project %s is another account's, whose files would run with what this session may do; "
+                                 "name another one, or have its owner make the session", o->project);
         if (owner != caller->uid && !caller->operator && !o->others)
                 return fault_set(f, ERROR_NOT_PERMITTED, "the project %s is another account's; choose another name, or have its owner make the session",
                                  o->project);

@@ -98,6 +98,7 @@ typedef struct SessionOptions {
         const char *project; /* system mode: a name below projectRoot; else an absolute path */
         int project_fd;      /* of it, when the caller passed one (not in system mode); else -EBADF */
         bool others;         /* system mode: the caller was let to use somebody else's project */
+        bool own_project;    /* system mode: it wants one of its own, also where it may use others' */
         ProjectDone project_made; /* system mode; NULL: one that is missing is an error */
         void *project_userdata;
         char *const *command; /* NULL: the configured agent's */

@@ -183,6 +183,7 @@ static int read_fd(sd_bus_message *m, const BusOption *option, void *userdata, s
 static const BusOption session_options[] = {
         {"project", "s", read_line, FIELD(project)},
         {"projectFd", "h", read_fd, FIELD(project_fd)},
+        {"ownProject", "b", bus_option_bool, FIELD(own_project)},
         {"id", "s", read_id, FIELD(id)},
         {"command", "as", read_command, 0},
         {"network", "s", read_network, FIELD(network)},

@@ -128,6 +128,21 @@ def _(t):
     t.equal(owner.state("taken"), "running", "state")
 
 
+@case("T007: a unit of root's does not run in a project whose name another account took first")
+def _(t):
+    member = Client(OWNER)
+    member.start("first", ["/bin/true"], project="early")
+    wait_for(lambda: member.state("first") == "stopped", "end of the member's")
+    unit = describe("late", ["/bin/sh", "-c", "echo $SECRET"], project="early", env={"SECRET": "s3cret"})
+    t.check(run("systemctl", "start", unit).status != 0, "it was started")
+    ended(t, unit, "exit-code", 125)
+    t.contains(written(unit), "the project early is another account's")
+    t.lacks(written(unit), "s3cret")
+    unit = describe("late", ["/bin/sh", "-c", "echo $SECRET"], project="later", env={"SECRET": "s3cret"})
+    good("systemctl", "start", unit)
+    wait_for(lambda: "s3cret" in written(unit), "its output, in a project of root's own")
+
+
 @case("the unit's program killed: the session goes on, and is found again; errandd restarted meanwhile as well", timeout=60)
 def _(t):
     t.log("journal", system.log)
