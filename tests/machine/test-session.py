@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import signal
+import socket
 import subprocess
 import sys
 import xml.etree.ElementTree as tree
@@ -72,6 +73,28 @@ def _(t):
     t.check(len(signals) >= 4, f"only {len(signals)} signals")
     t.equal([s for s in signals if f"Destination={watcher.name}" not in s], [], "signals that went elsewhere")
     t.equal(stdout.read(), "and ended\n", "the rest")
+
+
+def listeners():
+    """Whatever takes connections or datagrams from this machine's network, by the kernel's tables."""
+    found = []
+    for table, waiting in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
+        with open(f"/proc/net/{table}", encoding="ascii") as f:
+            found += [(table, line.split()[1]) for line in f.readlines()[1:] if line.split()[3] == waiting]
+    return found
+
+
+@case("no program of errand listens on the network, whatever runs: daemon, launcher, shim, broker, and a session's own proxy address")
+def _(t):
+    t.log("journal", system.log)
+    before = listeners()
+    client = Client(OWNER)
+    client.start("nolisten", ["/bin/sh", "-c", "echo $HTTPS_PROXY; exec sleep infinity"], project="nolisten")
+    t.defer(client.end, "nolisten")
+    wait_for(lambda: "127.0.0.1" in client.transcript("nolisten"), "the session's proxy")
+    t.equal(listeners(), before, "what listens")
+    with socket.create_server(("127.0.0.1", 0)):
+        t.equal(len(listeners()), len(before) + 1, "a listener that is there")
 
 
 @case("D001 D005: gdbus introspects what dbus/*.xml says, of the objects that the caller may see")
