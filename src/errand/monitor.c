@@ -54,6 +54,7 @@ static void flush(Monitor *m) {
 _printf_(4, 5) static void say(Monitor *m, const char *who, TableColour colour, const char *format, ...) {
         _cleanup_free_ char *text = NULL, *shown = NULL;
         char now[TIME_TEXT_MAX];
+        const char *time = time_text(now_realtime(), now);
         va_list ap;
 
         va_start(ap, format);
@@ -61,7 +62,8 @@ _printf_(4, 5) static void say(Monitor *m, const char *who, TableColour colour, 
                 text = NULL;
         va_end(ap);
         shown = text_for_terminal(text ?: "out of memory");
-        printf("%s  %-8s  %s%s%s\n", time_text(now_realtime(), now), who, colour_begin(colour, output_colours()), shown ?: "",
+        /* Who looks on knows the day. */
+        printf("%s  %-8s  %s%s%s\n", output_width() > 0 && strchr(time, ' ') ? strchr(time, ' ') + 1 : time, who, colour_begin(colour, output_colours()), shown ?: "",
                colour_end(colour, output_colours()));
         flush(m);
 }

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
 #include "basic/log.h"
 #include "errand/connect.h"
 #include "errand/json-output.h"
@@ -20,8 +22,10 @@ static int print_lines(const Request *q, Connection *c) {
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "s");
         if (r >= 0) {
+                bool person = isatty(STDOUT_FILENO); /* a program has --json */
                 output_begin(q);
-                printf("errandd on %s\n", c->place);
+                if (person)
+                        printf("errandd on %s\n", c->place);
         }
         while (r >= 0 && (r = sd_bus_message_read_basic(m, 's', &line)) > 0) {
                 _cleanup_free_ char *text = text_for_terminal(line);

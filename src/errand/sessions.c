@@ -160,6 +160,10 @@ const char *exit_text(const char *reason, int status, char buffer[static EXIT_TE
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "%s by signal %d (%s)", streq(reason, "signal") ? "ended" : "killed", status - 128, signal);
         else if (streq(reason, "setup"))
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "nothing ran, exit code %d", status);
+        else if (streq(reason, "disk"))
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "stopped: it took too much of the disk, exit code %d", status);
+        else if (streq(reason, "idle"))
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "stopped: nothing happened in it, exit code %d", status);
         else if (streq(reason, "lost"))
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "lost: nobody can say how it ended");
         else

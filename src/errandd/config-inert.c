@@ -30,6 +30,10 @@ static const char *of_a_broker(const Config *c, _unused_ ConfigMode mode) {
         return without_network(c) ?: c->sandbox.egress.mode == EGRESS_OPEN ? "sandbox.egress.mode is \"open\", so that there is no broker" : NULL;
 }
 
+static const char *of_broker_units(const Config *c, ConfigMode mode) {
+        return mode == CONFIG_EMBEDDED ? "brokers are no units in embedded mode" : of_a_broker(c, mode);
+}
+
 static const char *of_egress(const Config *c, _unused_ ConfigMode mode) {
         return without_network(c);
 }
@@ -82,6 +86,7 @@ static const struct {
         {"sandbox.incus", of_incus},
         {"sandbox.policyExtra", of_the_host},
         {"sandbox.pathExtra", of_the_host},
+        {"limits.brokersAhead", of_broker_units},
         {"limits.maxConcurrentTurns", of_turns},
         {"limits.maxQueueLength", of_turns},
         {"limits.maxQueueWaitMs", of_turns},

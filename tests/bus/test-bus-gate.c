@@ -294,6 +294,20 @@ static void test_held_allowed(void) {
         end();
 }
 
+/* It may have none; and who asks for it is answered, as is who comes after. */
+static void test_machine_id(void) {
+        Reply r;
+
+        begin();
+        r = call(&w, stranger, BUS_ROOT, "org.freedesktop.DBus.Peer", "GetMachineId", NULL);
+        CHECK(streq(reply_error(&r), "no error") || streq(reply_error(&r), "NotFound"));
+        reply_done(&r);
+        r = call(&w, stranger, BUS_ROOT, "org.freedesktop.DBus.Peer", "Ping", NULL);
+        CHECK_FINE(r);
+        reply_done(&r);
+        end();
+}
+
 /* What one account may have running is looked at for who calls, before anything is begun. */
 static void test_share(void) {
         Reply r;
@@ -384,6 +398,7 @@ int main(void) {
         RUN(test_not_yours, "not yours and not there give the same error");
         RUN(test_filtered, "D001 D002: objects, lists and nodes are filtered for each caller");
         RUN(test_wrong_object, "a member on another kind of object, and paths of another form");
+        RUN(test_machine_id, "C204: a machine without an id is no way to have errandd leave the bus");
         RUN(test_share, "C204: no account but an operator's starts more than its share");
         RUN(test_held_allowed, "C202: a held call goes on when it is allowed, and others are served meanwhile");
         RUN(test_held_denied, "a held call that is denied has no effect");

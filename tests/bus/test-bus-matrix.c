@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <systemd/sd-id128.h>
+
 #include "arguments.h"
 #include "basic/log.h"
 #include "basic/text.h"
@@ -495,7 +497,10 @@ int main(void) {
         RUN(test_hanging, "C202 D001: each is denied when polkit says nothing for as long as is stated");
         for (row = rows; row < rows + ELEMENTSOF(rows); row++) {
                 char name[160];
+                sd_id128_t id;
 
+                if (streq(row->member, "GetMachineId") && sd_id128_get_machine(&id) < 0)
+                        continue; /* a minimal container has none: test-bus-gate has that */
                 (void) snprintf(name, sizeof(name), "C193 C194 C197 C202 D001: %s.%s of %s in every situation", strrchr(row->interface, '.') + 1, row->member,
                                 row->path);
                 RUN(test_row, name);

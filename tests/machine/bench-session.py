@@ -6,6 +6,7 @@ that is installed in the machine. Prints medians and ratios; asserts nothing:
 """
 
 import os
+import pwd
 import shutil
 import statistics
 import subprocess
@@ -33,9 +34,13 @@ def session(owner, name):
     return int(owner.transcript(made)) - begun
 
 
+def environment():
+    return {**os.environ, "HOME": f"/home/{OWNER}", "USER": OWNER, "LOGNAME": OWNER, "XDG_RUNTIME_DIR": f"/run/user/{pwd.getpwnam(OWNER).pw_uid}"}
+
+
 def container():
     begun = time.time_ns()
-    return int(good("podman", "run", "--rm", "--network=none", "localhost/bench", *NOW, account=OWNER)) - begun
+    return int(good("podman", "run", "--rm", "--network=none", "--cgroups=disabled", "localhost/bench", *NOW, account=OWNER, env=environment(), cwd="/")) - begun
 
 
 def prepare_podman():
@@ -43,9 +48,11 @@ def prepare_podman():
         print("podman is not installed here: no ratio to it")
         return False
     good("loginctl", "enable-linger", OWNER)
-    with subprocess.Popen(["tar", "-C", "/", "-c", "usr", "bin", "lib", "lib64", "etc/passwd"], stdout=subprocess.PIPE) as tar:
+    machine.wait_for(lambda: os.path.exists(environment()["XDG_RUNTIME_DIR"] + "/bus"), "session bus")
+    with subprocess.Popen(["tar", "-C", "/", "--owner=0", "--group=0", "-c", "bin", "lib", "lib64", "usr/bin/date", "usr/lib/x86_64-linux-gnu/libc.so.6", "usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
+                           "usr/lib64"], stdout=subprocess.PIPE) as tar:
         subprocess.run(["setpriv", f"--reuid={OWNER}", f"--regid={OWNER}", "--init-groups", "podman", "import", "-", "localhost/bench"], stdin=tar.stdout, check=True,
-                       env={**os.environ, "HOME": f"/home/{OWNER}"}, cwd="/")
+                       env=environment(), cwd="/", stdout=subprocess.DEVNULL)
     return True
 
 
