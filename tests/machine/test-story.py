@@ -128,6 +128,7 @@ def _(t):
                 story.provider_host.go()
     results = _results(lines)
     t.equal([results[s][0] for s in ("granted", "provider", "denied")], [True] * 3, f"results {results}")
+    story.owner.wait("s2", "stopped")
     receipts = story.json("receipts", "s2")
     t.equal([(r["path"], r["status"]) for r in receipts], [("/sse/3", 200)], "receipts")
 
