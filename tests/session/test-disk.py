@@ -132,7 +132,7 @@ def pace(t):
     looks = wait_log(errand, lambda looks: len(looks) >= 3)
     t.check(all(b[1] >= min(2 * a[1], 8000) for a, b in zip(looks, looks[1:])), looks)
     seen = len(looks)
-    busy, _ = errand.started("busy", "/bin/sh", "-c", f'echo up; while head -c {4 * MIB} /dev/zero >> "$HOME/big"; do :; done')
+    busy, _ = errand.started("busy", "/bin/sh", "-c", f'echo up; while head -c {4 * MIB} /dev/zero >> "$HOME/big"; do sleep 0.02; done')
     started = time.monotonic()
     wait_for(lambda: "session busy: disk: the session takes" in errand.log() and "is stopped" in errand.log(), "the end of the one that writes", 40)
     t.note(f"after {time.monotonic() - started:.1f} s")

@@ -114,8 +114,8 @@ def _(t):
     t.check(watch.ended(), "it stays with nothing to do")
     t.equal(launcher.process.wait(20), 0, "the status")
     t.equal(s.exited()["status"], 0, "the session's status")
+    launcher.connect()  # first: one that nobody waits for leaves at once
     launcher.start()
-    launcher.connect()
     watch = Watch(launcher.process.pid)
     t.equal(launcher.channel.request("nothing")["type"], "error", "a request")
     t.check(not watch.ended(0.3), "it left with errandd there")
