@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Starting /bin/true: bailey with everything on, beside bubblewrap with like mounts and the smallest program of clone3, interleaved in one run.
-Prints medians and ratios; asserts nothing. Arguments: bailey, floor. As root it runs as nobody."""
+"""Starting /bin/true: bailey with everything on, beside bubblewrap with like mounts, firejail, which is set-user-id root, and the smallest program
+of clone3, interleaved in one run. Prints medians and ratios; asserts nothing. Arguments: bailey, floor. As root it runs as nobody, whom firejail
+does not serve: run it as a person for that."""
 
 import os
 import shutil
@@ -42,12 +43,19 @@ def main(bailey, floor):
                              "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--bind", inside, inside, "/bin/true"]
     else:
         print("bwrap is not installed: no ratio to it")
+    environment = {"PATH": "/usr/bin:/bin", "HOME": home}
+    firejail = [shutil.which("firejail") or "firejail", "--quiet", "--noprofile", "--net=none", "--private", "--private-dev", "--private-tmp", "--ipc-namespace",
+                "--seccomp", "--caps.drop=all", "/bin/true"]
+    if os.path.exists(firejail[0]) and subprocess.run(firejail, check=False, stdin=subprocess.DEVNULL, capture_output=True, env=environment).returncode == 0:
+        commands["firejail"] = firejail
+    else:
+        print("firejail is not installed, or does not serve this account: no ratio to it")
 
     times = {name: [] for name in commands}
     for _ in range(RUNS):
         for name, command in commands.items():
             started = time.perf_counter()
-            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, env={"PATH": "/usr/bin:/bin", "HOME": home})
+            subprocess.run(command, check=True, stdin=subprocess.DEVNULL, env=environment)
             times[name].append(time.perf_counter() - started)
 
     # Python's own fork and exec is in every number; the bare run says how much that is.
@@ -55,7 +63,7 @@ def main(bailey, floor):
     median = {name: statistics.median(values) - base for name, values in times.items()}
     for name, value in median.items():
         print(f"{name:8} {value * 1000:6.2f} ms beyond a bare start of {base * 1000:.2f} ms")
-    for name in ("bwrap", "floor"):
+    for name in ("bwrap", "firejail", "floor"):
         if name in median:
             print(f"bailey / {name}: {median['bailey'] / median[name]:.2f}")
     shutil.rmtree(home, ignore_errors=True)
