@@ -114,6 +114,7 @@ def host_resolver(t):
         resolver.names["api.example.com"] = ["10.0.0.5"]  # the hosts file comes first
     try:
         t.equal(connect(broker, "from-dns.test:443").status, 200, "status")
+        t.equal(up.accepts(), ["9.9.9.10:443"], "the first upstream connection")  # accepted before the second one is made
         t.equal(connect(broker, "api.example.com:443").status, 200, "status")
     finally:
         resolver.names["api.example.com"] = known
