@@ -121,11 +121,9 @@ static int look_at_hooks(int directory, const char *where, char ***list) {
         int fd = openat(directory, "hooks", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return errno == ENOENT ? 0 : strv_extend_format(list, "%s/hooks is no directory", where);
-        DIR *d = fdopendir(fd);
-        if (!d) {
-                safe_close(fd);
+        DIR *d = fd_opendir(fd);
+        if (!d)
                 return -ENOMEM;
-        }
         for (const struct dirent *e; r >= 0 && (e = readdir(d));) {
                 if (e->d_name[0] == '.' || endswith(e->d_name, ".sample") || fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;

@@ -70,6 +70,14 @@ int fd_cloexec(int fd, bool on) {
         return fcntl(fd, F_SETFD, on ? FD_CLOEXEC : 0) < 0 ? -errno : 0;
 }
 
+DIR *fd_opendir(int fd) {
+        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!d)
+                safe_close(fd);
+        return d;
+}
+
 int memfd_new_sealed(const char *name, const void *data, size_t size) {
         _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (fd < 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <dirent.h>
+
 #include "basic/macro.h"
 
 /* Closes fd if it is one, keeps errno, returns -EBADF: fd = safe_close(fd). */
@@ -17,6 +19,10 @@ int fd_close_all_except(int first, const int *keep, size_t n_keep);
 /* Sets or clears O_NONBLOCK / FD_CLOEXEC. */
 int fd_nonblock(int fd, bool on);
 int fd_cloexec(int fd, bool on);
+
+/* That directory, to read and to close, the fd with it; NULL with errno. What openat() gave can be passed as it is: where it failed,
+ * its errno is the answer. */
+DIR *fd_opendir(int fd /* taken */);
 
 /* A memfd with `data` in it, sealed against every change, offset 0. For secrets: never swapped to a path, never truncated. */
 int memfd_new_sealed(const char *name, const void *data, size_t size);

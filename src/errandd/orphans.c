@@ -40,12 +40,10 @@ static void stop_broker(Manager *m, const char *id) {
 
 /* For each name in that directory that a session could have, and that stands for nothing. */
 static void for_each_orphan(Manager *m, int directory, bool (*known)(Manager *m, const char *id), void (*act)(Manager *m, const char *id)) {
-        int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = copy < 0 ? NULL : fdopendir(copy);
+        DIR *d = fd_opendir(openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
         if (!d) {
                 log_warning_errno(errno, "what earlier sessions left cannot be looked for: %m");
-                safe_close(copy);
                 return;
         }
         for (struct dirent *e; (e = readdir(d));)

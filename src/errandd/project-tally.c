@@ -47,18 +47,11 @@ static int count_all(ProjectTally *t, int owners, DIR *d) {
 
 static int read_all(ProjectTally *t, int owners, const struct stat *st) {
         ProjectTally fresh = {.changed = st->st_mtim};
-        DIR *d;
-        int r, fd = openat(owners, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *d = fd_opendir(openat(owners, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
-        if (fd < 0)
-                return -errno;
-        d = fdopendir(fd);
-        if (!d) {
-                r = -errno;
-                close(fd);
-                return r;
-        }
-        r = count_all(&fresh, owners, d);
+        if (!d)
+                return negative_errno();
+        int r = count_all(&fresh, owners, d);
         closedir(d);
         if (r < 0) {
                 project_tally_done(&fresh);

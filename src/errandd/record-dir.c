@@ -91,15 +91,11 @@ int record_open(int root, const char *id) {
 }
 
 static int remove_files(int dir, const char *except) {
-        int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = copy < 0 ? NULL : fdopendir(copy);
+        DIR *d = fd_opendir(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         int r = 0;
 
-        if (!d) {
-                r = negative_errno();
-                safe_close(copy);
-                return r;
-        }
+        if (!d)
+                return negative_errno();
         for (struct dirent *e; r >= 0 && (errno = 0, e = readdir(d));) {
                 if (streq(e->d_name, ".") || streq(e->d_name, "..") || streq(e->d_name, except))
                         continue;

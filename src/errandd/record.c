@@ -288,16 +288,13 @@ static int add_entry(int root, const char *name, RecordEntry **entries, size_t *
 }
 
 int record_list(int root, RecordEntry **ret, size_t *ret_n) {
-        int copy = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-        DIR *d = copy < 0 ? NULL : fdopendir(copy);
+        DIR *d = fd_opendir(openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
         RecordEntry *entries = NULL;
         size_t n = 0;
+        int r = 0;
 
-        if (!d) {
-                r = negative_errno();
-                safe_close(copy);
-                return r;
-        }
+        if (!d)
+                return negative_errno();
         while (r >= 0) {
                 errno = 0;
                 struct dirent *e = readdir(d);

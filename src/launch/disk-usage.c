@@ -35,13 +35,10 @@ static void add_blocks(Walk *w, const struct statx *sx) {
 }
 
 static int push(Walk *w, int fd) {
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
+        DIR *d = fd_opendir(fd);
 
-        if (!d) {
-                int r = negative_errno();
-                safe_close(fd);
-                return r;
-        }
+        if (!d)
+                return negative_errno();
         w->levels[w->depth++] = d;
         return 0;
 }

@@ -42,12 +42,9 @@ static int sweep_directory(Sweep *s, const char *name) {
         }
         if ((st.st_mode & 0700) != 0700)
                 (void) fchmod(fd, 0700);
-        DIR *d = fdopendir(fd);
-        if (!d) {
-                r = negative_errno();
-                safe_close(fd);
-                return r;
-        }
+        DIR *d = fd_opendir(fd);
+        if (!d)
+                return negative_errno();
         for (const struct dirent *e; r >= 0 && (e = readdir(d));) {
                 char moved[32];
 
@@ -76,13 +73,9 @@ static int sweep_top(Sweep *s, bool *ret_again) {
         bool again = false;
         int r = 0;
 
-        int fd = openat(s->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *d = fd < 0 ? NULL : fdopendir(fd);
-        if (!d) {
-                r = negative_errno();
-                safe_close(fd);
-                return r;
-        }
+        DIR *d = fd_opendir(openat(s->top, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!d)
+                return negative_errno();
         for (const struct dirent *e; r >= 0 && (e = readdir(d));) {
                 if (streq(e->d_name, ".") || streq(e->d_name, ".."))
                         continue;
