@@ -17,6 +17,7 @@
 #include "broker/listener.h"
 #include "broker/resolve.h"
 #include "broker/service.h"
+#include "shared/event-timer.h"
 
 /* Descriptors kept for everything that is no connection: sockets, lookups, the spool, trust stores. */
 #define DESCRIPTORS_RESERVED 256U
@@ -58,8 +59,7 @@ static int on_idle(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *us
 void broker_check_idle(Broker *b) {
         if (!b->idle || !is_idle(b))
                 return; /* the timer looks again when it fires */
-        (void) sd_event_source_set_time_relative(b->idle, idle_usec(b));
-        (void) sd_event_source_set_enabled(b->idle, SD_EVENT_ONESHOT);
+        (void) timer_again(b->idle, idle_usec(b));
 }
 
 int broker_new(int control, int session, uid_t control_uid, Broker **ret) {

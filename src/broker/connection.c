@@ -14,6 +14,7 @@
 #include "broker/request.h"
 #include "broker/socks.h"
 #include "broker/tunnel.h"
+#include "shared/event-timer.h"
 
 /* Finds a session's process that went without a reset: its kernel forgets the connection after a minute, and answers the next probe
  * with one. */
@@ -112,15 +113,10 @@ Connection *connection_free(Connection *c) {
         return NULL;
 }
 
-static void set_timer(Connection *c, usec_t usec) {
-        (void) sd_event_source_set_time_relative(c->timer, usec);
-        (void) sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
-}
-
 /* Freed from the loop: whoever calls may still hold c. */
 static void close_soon(Connection *c) {
         c->state = CONNECTION_CLOSING;
-        set_timer(c, 0);
+        (void) timer_again(c->timer, 0);
 }
 
 /* Edge-triggered, and set anew after each event: the loop, which dispatches one source a turn, is then told of each once, and not
@@ -170,7 +166,7 @@ static void read_next(Connection *c) {
         if (c->in && c->in_size == 0)
                 release_buffer(c);
         if (c->protocol != CONNECTION_SOCKS5) /* whose messages have one limit together */
-                set_timer(c, c->in_size > 0 ? HEAD_TIMEOUT_USEC : IDLE_TIMEOUT_USEC);
+                (void) timer_again(c->timer, c->in_size > 0 ? HEAD_TIMEOUT_USEC : IDLE_TIMEOUT_USEC);
         watch(c, c->in_size > 0 ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
@@ -184,7 +180,7 @@ static int write_out(Connection *c, size_t size) {
         c->out_done = 0;
         c->state = CONNECTION_WRITING;
         if (c->protocol != CONNECTION_SOCKS5 || !c->keep_alive)
-                set_timer(c, ANSWER_TIMEOUT_USEC);
+                (void) timer_again(c->timer, ANSWER_TIMEOUT_USEC);
         watch(c, EPOLLOUT);
         return 0;
 }
@@ -323,7 +319,7 @@ static void on_readable(Connection *c) {
                 return;
         }
         if (c->in_size == 0 && c->protocol != CONNECTION_SOCKS5) /* the limit is for the whole head, however slowly it drips */
-                set_timer(c, HEAD_TIMEOUT_USEC);
+                (void) timer_again(c->timer, HEAD_TIMEOUT_USEC);
         c->in_size += (size_t) n;
         process(c);
 }
@@ -349,7 +345,7 @@ static void on_writable(Connection *c) {
         release_buffer(c);
         c->state = CONNECTION_DRAINING;
         (void) shutdown(c->fd, SHUT_WR);
-        set_timer(c, DRAIN_TIMEOUT_USEC);
+        (void) timer_again(c->timer, DRAIN_TIMEOUT_USEC);
         watch(c, EPOLLIN);
 }
 

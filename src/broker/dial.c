@@ -9,6 +9,7 @@
 #include "broker/dial.h"
 #include "broker/limits.h"
 #include "broker/resolve.h"
+#include "shared/event-timer.h"
 
 /* RFC 8305, section 5: how long an attempt stays alone. */
 #define ATTEMPT_DELAY_USEC (250 * USEC_PER_MSEC)
@@ -167,10 +168,9 @@ static int on_stagger(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 }
 
 static void arm_stagger(Dial *d) {
-        if (d->stagger) {
-                (void) sd_event_source_set_time_relative(d->stagger, ATTEMPT_DELAY_USEC);
-                (void) sd_event_source_set_enabled(d->stagger, SD_EVENT_ONESHOT);
-        } else /* without the timer the next attempt begins when this one fails */
+        if (d->stagger)
+                (void) timer_again(d->stagger, ATTEMPT_DELAY_USEC);
+        else /* without the timer the next attempt begins when this one fails */
                 (void) sd_event_add_time_relative(d->broker->event, &d->stagger, CLOCK_MONOTONIC, ATTEMPT_DELAY_USEC, USEC_PER_MSEC,
                                                   on_stagger, d);
 }

@@ -3,6 +3,7 @@
 #include "broker/grants.h"
 #include "broker/limits.h"
 #include "broker/notices.h"
+#include "shared/event-timer.h"
 #include "shared/message.h"
 
 typedef struct GrantUsed {
@@ -104,8 +105,7 @@ static void arm_summary(Notices *n) {
         }
         if (sd_event_source_get_enabled(n->summary, &enabled) >= 0 && enabled != SD_EVENT_OFF)
                 return;
-        (void) sd_event_source_set_time_relative(n->summary, USEC_PER_MINUTE);
-        (void) sd_event_source_set_enabled(n->summary, SD_EVENT_ONESHOT);
+        (void) timer_again(n->summary, USEC_PER_MINUTE);
 }
 
 static void keep_use(Notices *n, const GrantUsed *u) {

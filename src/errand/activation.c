@@ -2,9 +2,8 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errand/activation.h"
+#include "shared/bus-object.h"
 
-#define DRIVER "org.freedesktop.DBus"
-#define DRIVER_PATH "/org/freedesktop/DBus"
 #define SYSTEMD "org.freedesktop.systemd1"
 #define UNIT_PATH "/org/freedesktop/systemd1/unit/errandd_2eservice"
 #define START_USEC (60 * USEC_PER_SEC) /* errandd probes its backend before it takes its name */
@@ -151,7 +150,7 @@ int activation_start(sd_bus *bus, MessageBusKind kind, char **ret_problem) {
         usec_t looked = a.began;
         int r;
 
-        r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH, DRIVER, "StartServiceByName");
+        r = sd_bus_message_new_method_call(bus, &m, BUS_DRIVER, BUS_DRIVER_PATH, BUS_DRIVER, "StartServiceByName");
         if (r >= 0)
                 r = sd_bus_message_append(m, "su", BUS_NAME, 0U);
         if (r >= 0)

@@ -21,7 +21,6 @@
 #include "errand/waiting.h"
 #include "shared/bus-object.h"
 
-#define DRIVER "org.freedesktop.DBus"
 #define DRAIN_USEC (2 * USEC_PER_SEC) /* for output that is on its way when the command has ended */
 
 typedef struct Attachment {
@@ -357,7 +356,7 @@ static int on_owner(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
         const char *name, *owner;
 
         /* Sent to us alone by whoever likes, one passes the rule: libsystemd takes any sender for a well-known name. */
-        if (!streq_ptr(sd_bus_message_get_sender(m), DRIVER) ||
+        if (!streq_ptr(sd_bus_message_get_sender(m), BUS_DRIVER) ||
             sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || !streq(name, BUS_NAME) || a->exited || a->leaving)
                 return 0;
         if (!*owner) {
@@ -392,7 +391,7 @@ static int subscribe(Attachment *a) {
                 }
         }
         if (a->connection->owner) {
-                r = sd_bus_add_match(a->connection->bus, NULL, "type='signal',sender='" DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME
+                r = sd_bus_add_match(a->connection->bus, NULL, "type='signal',sender='" BUS_DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME
                                      "'", on_owner, a);
                 if (r < 0) {
                         log_error_errno(r, "Failed to listen to the bus: %m");

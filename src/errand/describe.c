@@ -13,8 +13,12 @@ void description_done(Description *d) {
         *d = (Description){};
 }
 
+bool session_has_ended(const char *state) {
+        return streq(state, "stopped") || streq(state, "failed");
+}
+
 bool description_ended(const Description *d) {
-        return streq(d->state, "stopped") || streq(d->state, "failed");
+        return session_has_ended(d->state);
 }
 
 int exit_code_of(const char *reason, int status) {

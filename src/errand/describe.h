@@ -21,7 +21,8 @@ int describe(Connection *c, const char *id, Description *ret); /* an ExitCode */
 /* EXIT_NOT_THERE without a word when there is none that the caller may see. */
 int describe_if_there(Connection *c, const char *id, Description *ret);
 
-/* Its command has ended, or never will begin. */
+/* Its command has ended, or never will begin: of a session in that state. */
+bool session_has_ended(const char *state);
 bool description_ended(const Description *d);
 
 /* The exit code of a session that has ended, for reason and status as errandd tells them. */

@@ -7,6 +7,7 @@
 #include "basic/text.h"
 #include "errand/follow.h"
 #include "shared/bus-object.h"
+#include "shared/event-timer.h"
 
 #define CHUNK (256U * 1024U)
 #define FOLLOW_USEC (250 * USEC_PER_MSEC)
@@ -54,11 +55,6 @@ int transcript_print(Connection *c, const char *id, uint64_t *offset, bool *ret_
         return read_piece(c, id, offset, ret_more, true);
 }
 
-static void again_in(Follow *f, usec_t usec) {
-        (void) sd_event_source_set_time_relative(f->timer, usec);
-        (void) sd_event_source_set_enabled(f->timer, SD_EVENT_ONESHOT);
-}
-
 /* An error is an errandd that is not there at the moment. */
 static int on_piece(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Follow *f = userdata;
@@ -68,7 +64,7 @@ static int on_piece(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
         /* Whoever does not take it does not keep the session from its work. */
         if (!sd_bus_message_get_error(m))
                 (void) take_piece(m, f->id, &f->offset, &more, true);
-        again_in(f, more ? 0 : FOLLOW_USEC);
+        (void) timer_again(f->timer, more ? 0 : FOLLOW_USEC);
         return 0;
 }
 
@@ -82,7 +78,7 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
         if (r >= 0)
                 r = sd_bus_call_async(f->connection->bus, &f->asked, m, on_piece, f, 0);
         if (r < 0)
-                again_in(f, FOLLOW_USEC);
+                (void) timer_again(f->timer, FOLLOW_USEC);
         return 0;
 }
 

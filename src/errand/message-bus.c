@@ -3,9 +3,8 @@
 #include "basic/text.h"
 #include "errand/activation.h"
 #include "errand/message-bus.h"
+#include "shared/bus-object.h"
 
-#define DRIVER "org.freedesktop.DBus"
-#define DRIVER_PATH "/org/freedesktop/DBus"
 #define ANSWER_USEC (5 * USEC_PER_SEC) /* of the bus daemon itself */
 
 int bus_await_ready(sd_bus *bus, usec_t timeout) {
@@ -31,7 +30,7 @@ static int ask(sd_bus *bus, const char *member, usec_t timeout, sd_bus_error *e,
         va_list ap;
         int r;
 
-        r = sd_bus_message_new_method_call(bus, &m, DRIVER, DRIVER_PATH, DRIVER, member);
+        r = sd_bus_message_new_method_call(bus, &m, BUS_DRIVER, BUS_DRIVER_PATH, BUS_DRIVER, member);
         if (r >= 0 && types) {
                 va_start(ap, types);
                 r = sd_bus_message_appendv(m, types, ap);

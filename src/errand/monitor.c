@@ -16,7 +16,6 @@
 #include "errand/verbs.h"
 #include "shared/bus-object.h"
 
-#define DRIVER "org.freedesktop.DBus"
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 #define PROPERTIES "org.freedesktop.DBus.Properties"
 #define RETRY_MSEC 500 /* an errandd of one's own comes back without telling anybody */
@@ -194,7 +193,7 @@ static int note_session(const SessionLine *s, void *userdata) {
                 tell_new(l->monitor, s->id, s->state, UINT32_MAX);
         else if (l->announce && r == KNOWN_CHANGED)
                 tell_state(l->monitor, s->id, s->state);
-        if (streq(s->state, "failed") || streq(s->state, "stopped"))
+        if (session_has_ended(s->state))
                 return EXIT_OK;
         /* It may have gone since. */
         r = grants_each(l->monitor->connection, s->id, note_grant, l);
@@ -350,7 +349,7 @@ static int on_owner(sd_bus_message *message, void *userdata, _unused_ sd_bus_err
         const char *name, *owner;
         Monitor *m = userdata;
 
-        if (!streq_ptr(sd_bus_message_get_sender(message), DRIVER) || sd_bus_message_read(message, "sss", &name, NULL, &owner) < 0 ||
+        if (!streq_ptr(sd_bus_message_get_sender(message), BUS_DRIVER) || sd_bus_message_read(message, "sss", &name, NULL, &owner) < 0 ||
             !streq(name, BUS_NAME))
                 return 0;
         if (!*owner) {
@@ -379,7 +378,7 @@ static int on_message(sd_bus_message *message, void *userdata, _unused_ sd_bus_e
         member = sd_bus_message_get_member(message);
         if (!interface || !member)
                 return 0;
-        if (streq(interface, DRIVER ".Local")) {
+        if (streq(interface, BUS_DRIVER ".Local")) {
                 m->disconnected = true;
                 return 0;
         }
@@ -407,7 +406,7 @@ static int listen_to(Monitor *m) {
         m->connection->listens = true;
         r = sd_bus_add_filter(bus, NULL, on_message, m);
         if (r >= 0 && m->connection->owner)
-                r = sd_bus_add_match(bus, NULL, "type='signal',sender='" DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME "'", on_owner, m);
+                r = sd_bus_add_match(bus, NULL, "type='signal',sender='" BUS_DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME "'", on_owner, m);
         if (r < 0) {
                 log_error_errno(r, "Failed to listen to errandd: %m");
                 return EXIT_FAILED;

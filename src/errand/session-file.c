@@ -131,16 +131,11 @@ static int read_variables(JsonObject *o, const char *name, char ***ret) {
                 return r;
         GList *names = json_object_get_members(variables);
         for (GList *i = names; i && r >= 0; i = i->next) {
-                _cleanup_free_ char *one = NULL;
                 const char *value;
 
                 r = json_get_string(variables, i->data, &value);
-                if (r >= 0 && asprintf(&one, "%s=%s", (const char *) i->data, value) < 0) {
-                        one = NULL;
-                        r = -ENOMEM;
-                }
                 if (r >= 0)
-                        r = strv_extend(ret, one);
+                        r = strv_extend_format(ret, "%s=%s", (const char *) i->data, value);
         }
         g_list_free(names);
         return r;

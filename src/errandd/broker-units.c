@@ -11,6 +11,7 @@
 
 #define N_SOCKETS 2U
 #define N_UNITS 3U
+#define UNIT_NAME_MAX 64U
 
 /* The sockets first: a service that is stopped before them would be started by whoever connects in between. */
 static const struct {
@@ -38,6 +39,10 @@ struct ByUnits {
 
 int broker_unit_name(const char *session, char **ret) {
         return asprintf(ret, "errand-broker@%s.service", session) < 0 ? -ENOMEM : 0;
+}
+
+static void part_name(size_t i, const char *session, char ret[static UNIT_NAME_MAX]) {
+        (void) snprintf(ret, UNIT_NAME_MAX, "%s@%s%s", units[i].prefix, session, units[i].suffix);
 }
 
 static void forget_jobs(ByUnits *u) {
@@ -126,10 +131,10 @@ static void on_stopped(const char *problem, void *userdata) {
 
 static int ask(ByUnits *u, size_t i, bool stop) {
         Part *part = &u->parts[i];
-        char name[64];
+        char name[UNIT_NAME_MAX];
 
         part->whole = u;
-        (void) snprintf(name, sizeof(name), "%s@%s%s", units[i].prefix, u->session, units[i].suffix);
+        part_name(i, u->session, name);
         return stop ? units_stop(u->units, name, on_stopped, part, &part->job) : units_start(u->units, name, on_started, part, &part->job);
 }
 
@@ -152,10 +157,10 @@ static void by_units_end(BrokerProcess *p) {
 
 void broker_units_stop(Units *u, const char *session) {
         for (size_t i = 0; i < N_UNITS; i++) {
-                char name[64];
+                char name[UNIT_NAME_MAX];
                 UnitJob *job = NULL;
 
-                (void) snprintf(name, sizeof(name), "%s@%s%s", units[i].prefix, session, units[i].suffix);
+                part_name(i, session, name);
                 int r = units_stop(u, name, NULL, NULL, &job);
                 if (r < 0)
                         log_error_errno(r, "%s cannot be stopped: %m", name);

@@ -6,9 +6,6 @@
 /* The clients of a message bus, all behind one connection. Who a client is the bus daemon is asked for, once: the uid of the process that connected,
  * as the kernel told it then. Nothing that libsystemd could add from /proc by a pid takes part in it. */
 
-#define DRIVER "org.freedesktop.DBus"
-#define DRIVER_PATH "/org/freedesktop/DBus"
-
 static BusLink *find(BusConnection *c, const char *name) {
         for (BusLink *l = c->face->links; l; l = l->next)
                 if (!l->dead && l->name && streq(l->name, name))
@@ -88,7 +85,7 @@ static int client_new(BusConnection *c, const char *name, BusLink **ret, sd_bus_
         if (r < 0)
                 return r;
         /* It waits as long as libsystemd waits for any answer (25 s). */
-        r = sd_bus_call_method_async(c->bus, &l->lookup, DRIVER, DRIVER_PATH, DRIVER, "GetConnectionUnixUser", on_uid, l, "s", name);
+        r = sd_bus_call_method_async(c->bus, &l->lookup, BUS_DRIVER, BUS_DRIVER_PATH, BUS_DRIVER, "GetConnectionUnixUser", on_uid, l, "s", name);
         if (r < 0) {
                 bus_link_close(l);
                 return r;
@@ -139,7 +136,7 @@ static int on_name_gone(sd_bus_message *m, void *userdata, _unused_ sd_bus_error
         const char *name, *owner;
         BusLink *l;
 
-        if (!streq_ptr(sd_bus_message_get_sender(m), DRIVER) || sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || *owner)
+        if (!streq_ptr(sd_bus_message_get_sender(m), BUS_DRIVER) || sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || *owner)
                 return 0;
         l = find(c, name);
         if (l)
@@ -167,7 +164,7 @@ int bus_new_on_bus(Manager *m, sd_bus *bus, const BusOptions *options, Bus **ret
         }
         /* Of all names that vanish: one rule, while the bus daemon keeps but some hundred for a connection. It is asked before any question for a
          * uid, so that no client can vanish between. */
-        r = sd_bus_add_match_async(bus, bus_connection_slot(c), "type='signal',sender='" DRIVER "',path='" DRIVER_PATH "',interface='" DRIVER
+        r = sd_bus_add_match_async(bus, bus_connection_slot(c), "type='signal',sender='" BUS_DRIVER "',path='" BUS_DRIVER_PATH "',interface='" BUS_DRIVER
                                    "',member='NameOwnerChanged',arg2=''", on_name_gone, NULL, c);
         if (r >= 0)
                 r = bus_connection_register(c);

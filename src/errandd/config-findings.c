@@ -11,12 +11,11 @@
 #include "basic/path.h"
 #include "basic/text.h"
 #include "errandd/config-check.h"
+#include "errandd/paths.h"
+#include "errandd/policy-writer.h"
 
 #define ACCOUNT "errand"
-#define STATE_DIRECTORY "/var/lib/errand"
-#define OWN_CONFIGURATION "/etc/errand"
-#define RUNTIME_DIRECTORY "/run/errand"
-#define CREDENTIALS OWN_CONFIGURATION "/credentials"
+#define CREDENTIALS POLICY_OWN_CONFIGURATION "/credentials"
 #define GROUPS_MAX 64
 #define CERTIFICATES_MAX (1024U * 1024U)
 
@@ -162,10 +161,10 @@ static void check_extra(Finder *f, const char *key, char *const *paths) {
         check_paths(f, key, paths, false);
         for (size_t i = 0; paths && paths[i]; i++) {
                 bool system = f->mode == CONFIG_SYSTEM;
-                if (path_beneath(paths[i], OWN_CONFIGURATION) || (system && path_beneath(paths[i], RUNTIME_DIRECTORY)))
+                if (path_beneath(paths[i], POLICY_OWN_CONFIGURATION) || (system && path_beneath(paths[i], PATHS_RUNTIME_SYSTEM)))
                         found(f, "%s[%zu]: no session starts with it: %s is errand's own", key, i, paths[i]);
-                else if (!system || (!check_own(f, key, i, paths[i], OWN_CONFIGURATION "/errand.json", "errand's configuration") &&
-                                     !check_own(f, key, i, paths[i], RUNTIME_DIRECTORY, "errand's sockets")))
+                else if (!system || (!check_own(f, key, i, paths[i], POLICY_OWN_CONFIGURATION "/errand.json", "errand's configuration") &&
+                                     !check_own(f, key, i, paths[i], PATHS_RUNTIME_SYSTEM, "errand's sockets")))
                         (void) check_sources(f, key, i, paths[i]);
         }
 }
@@ -200,9 +199,9 @@ static void check_places(Finder *f) {
                 found(f, "projectRoot: %s is no directory", c->project_root);
         else if (st.st_mode & 0002)
                 found(f, "projectRoot: every account can make directories in %s; remove that: chmod o-w %s", c->project_root, c->project_root);
-        if (!streq(c->state_dir, STATE_DIRECTORY) && access("/etc/systemd/system/errand-broker@.socket.d", F_OK) < 0)
+        if (!streq(c->state_dir, PATHS_STATE_SYSTEM) && access("/etc/systemd/system/errand-broker@.socket.d", F_OK) < 0)
                 found(f, "stateDir: the units keep the sockets of brokers in %s; move them with drop-ins, as errand.json(5) says, or mount another file system "
-                      "there", STATE_DIRECTORY);
+                      "there", PATHS_STATE_SYSTEM);
 }
 
 int config_add_refusals(const Config *c, char ***list) {

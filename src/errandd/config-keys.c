@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "errandd/config-keys.h"
 #include "errandd/config-values.h"
+#include "errandd/paths.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (1024 * KIB)
@@ -209,7 +210,7 @@ const ConfigKey config_keys[] = {
         {"projectRoot", CONFIG_PATH, AT(project_root), .summary = "The directory whose direct children are the projects",
          .fallback = "/srv/errand"},
         {"stateDir", CONFIG_PATH, AT(state_dir), .summary = "Where sessions' state, records and receipts are kept",
-         .fallback = "/var/lib/errand"},
+         .fallback = PATHS_STATE_SYSTEM},
         {"operators", CONFIG_TEXTS, AT(operators), .summary = "Accounts that may do what a session's owner may", .check = check_account,
          .max = 256},
         {"agent", CONFIG_OBJECT, AT(agent.given), .summary = "The agent that sessions run, and its providers", CHILDREN(agent_keys)},

@@ -10,6 +10,7 @@
 #include "errandd/disk-pace.h"
 #include "errandd/disk-watch.h"
 #include "errandd/session-run.h"
+#include "shared/event-timer.h"
 
 #define WARN_PERCENT 80U
 #define LOOKS_MAX 4U /* at once, of all sessions: a hundred of them may be found again in one moment */
@@ -42,9 +43,7 @@ typedef struct Measured {
 } Measured;
 
 static void again(DiskWatch *w, usec_t usec) {
-        int r = sd_event_source_set_time_relative(w->timer, usec);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+        int r = timer_again(w->timer, usec);
         if (r < 0)
                 log_session_warning_errno(r, w->run->session->record->id, "its disk use is not looked at any more: %m");
 }
@@ -190,20 +189,16 @@ static int send(DiskWatch *w, LaunchClient *launcher, int state) {
 static void ask(DiskWatch *w) {
         Session *s = w->run->session;
         LaunchClient *launcher;
-        Identity payload;
         Fault f = {};
 
         if (!may_look(s->manager, s->record->owner)) {
                 again(w, TURN_USEC);
                 return;
         }
-        _cleanup_close_ int own = openat(s->manager->paths->state_fd, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        _cleanup_close_ int state = own < 0 ? -errno : openat(own, "state", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        int r = own < 0 || state < 0 ? -errno : session_open_project(s, &f);
+        _cleanup_close_ int state = session_open_state(s);
+        int r = state < 0 ? state : session_open_project(s, &f);
         if (r >= 0)
-                r = session_prepare_identity(s, &payload, &f);
-        if (r >= 0)
-                r = manager_launcher(s->manager, &payload, &launcher, &f);
+                r = session_launcher(s, &launcher, &f);
         if (r >= 0)
                 r = send(w, launcher, state);
         if (r < 0)

@@ -6,6 +6,7 @@
 #include "basic/text.h"
 #include "errandd/idle-watch.h"
 #include "errandd/session-run.h"
+#include "shared/event-timer.h"
 #include "shared/timespan.h"
 
 #define LOOKS 8U                           /* within the limit */
@@ -25,9 +26,7 @@ struct IdleWatch {
 };
 
 static void again(IdleWatch *w, usec_t usec) {
-        int r = sd_event_source_set_time_relative(w->timer, usec);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+        int r = timer_again(w->timer, usec);
         if (r < 0)
                 log_session_warning_errno(r, w->run->session->record->id, "whether anything happens in it is not looked at any more: %m");
 }
@@ -93,7 +92,6 @@ static void on_status(Message *m, const char *problem, void *userdata) {
         IdleWatch *w = run->idle;
         LaunchClient *launcher;
         uint64_t attached = 0;
-        Identity payload;
         Fault f = {};
 
         if (!w || run->phase != RUN_GOES)
@@ -101,9 +99,7 @@ static void on_status(Message *m, const char *problem, void *userdata) {
         int r = problem ? -EIO : json_get_u64(message_object(m), "attached", UINT32_MAX, &attached);
         w->attached = attached > 0;
         if (r >= 0)
-                r = session_prepare_identity(run->session, &payload, &f);
-        if (r >= 0)
-                r = manager_launcher(run->session->manager, &payload, &launcher, &f);
+                r = session_launcher(run->session, &launcher, &f);
         if (r >= 0)
                 r = launch_client_usage(launcher, run->session->record->id, on_usage, run);
         if (r < 0)

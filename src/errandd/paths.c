@@ -143,7 +143,7 @@ int paths_system(const char *config, Paths **ret, Fault *f) {
         if (p->uid == 0)
                 return fault_set(f, ERROR_SETUP, "--system runs as the account errand, which errandd.service has: systemctl start errandd");
         p->state = strdup(PATHS_STATE_SYSTEM);
-        p->runtime = strdup("/run/errand");
+        p->runtime = strdup(PATHS_RUNTIME_SYSTEM);
         int r = p->state && p->runtime ? settle_config(config, true, &p->config) : -ENOMEM;
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "the configuration cannot be placed: %s", strerror(-r));

@@ -17,6 +17,7 @@
 #include "errandd/mode.h"
 
 #define PATHS_STATE_SYSTEM "/var/lib/errand"
+#define PATHS_RUNTIME_SYSTEM "/run/errand"
 
 struct Paths {
         const Mode *mode;

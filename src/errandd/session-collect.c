@@ -78,19 +78,8 @@ static void on_removed(_unused_ Message *m, const char *problem, void *userdata)
         finish(userdata, problem);
 }
 
-/* -EBADF: there is none, so nothing of it is left. */
-static int open_state(Session *s) {
-        _cleanup_free_ char *path = NULL;
-
-        if (asprintf(&path, "%s/state", s->record->id) < 0)
-                return -ENOMEM;
-        int fd = openat(s->manager->paths->state_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd >= 0 ? fd : errno == ENOENT ? -EBADF : -errno;
-}
-
 int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         LaunchClient *launcher;
-        Identity payload;
 
         if (!session_state_may_move(session_state(s), SESSION_COLLECTED) || s->run || s->collecting)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; stop it before its record is removed", s->record->id,
@@ -100,8 +89,8 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
                 return fault_set(f, ERROR_SETUP, "out of memory");
         *c = (Collection){.session = s, .done = done, .userdata = userdata};
         s->collecting = true;
-        _cleanup_close_ int state = open_state(s);
-        if (state == -EBADF) {
+        _cleanup_close_ int state = session_open_state(s);
+        if (state == -ENOENT) { /* so nothing of it is left */
                 finish(c, NULL);
                 return 0;
         }
@@ -109,9 +98,7 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         if (r < 0)
                 (void) fault_set(f, ERROR_STORAGE, "the state of session %s cannot be opened: %s", s->record->id, strerror(-r));
         if (r >= 0)
-                r = session_prepare_identity(s, &payload, f);
-        if (r >= 0)
-                r = manager_launcher(s->manager, &payload, &launcher, f);
+                r = session_launcher(s, &launcher, f);
         if (r >= 0) {
                 r = launch_client_collect(launcher, s->record->id, state, on_removed, c);
                 if (r < 0)

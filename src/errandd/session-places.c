@@ -112,6 +112,13 @@ int session_hidden_places(const Manager *m, const Config *c, char ***ret) {
         return 0;
 }
 
+int session_open_state(const Session *s) {
+        _cleanup_close_ int own = openat(s->manager->paths->state_fd, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int fd = own < 0 ? -1 : openat(own, "state", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+        return fd < 0 ? -errno : fd;
+}
+
 bool session_places_remove_empty(Manager *m, const char *id) {
         _cleanup_close_ int own = openat(m->paths->state_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 

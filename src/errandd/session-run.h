@@ -125,6 +125,8 @@ void session_arm_expiry(Session *s);
 /* session-start.c */
 int session_open_project(Session *s, Fault *f); /* s->project, if it is not open already */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
+/* The launcher of the account that it runs as. */
+int session_launcher(Session *s, LaunchClient **ret, Fault *f);
 Run *run_new(Session *s);
 
 /* session-broker.c */
@@ -136,6 +138,9 @@ int session_adopt(Session *s);
 
 /* session-places.c: the project is open */
 int session_check_places(Session *s, Fault *f);
+
+/* STATE/ID/state, for the caller to close; no link in it. -ENOENT: nothing of it is left. */
+int session_open_state(const Session *s);
 
 /* The files that no session may read though they lie in what every one sees, as the kernel sees them. *ret is a list to free, or NULL. */
 int session_hidden_places(const Manager *m, const Config *c, char ***ret);

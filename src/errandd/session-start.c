@@ -34,6 +34,13 @@ int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
         return 0;
 }
 
+int session_launcher(Session *s, LaunchClient **ret, Fault *f) {
+        Identity payload;
+
+        int r = session_prepare_identity(s, &payload, f);
+        return r < 0 ? r : manager_launcher(s->manager, &payload, ret, f);
+}
+
 /* The recorded path has no links in it. One that is there now was put there later, by whoever may write there: another session, say. */
 int session_open_project(Session *s, Fault *f) {
         if (s->project >= 0)

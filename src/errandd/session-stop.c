@@ -269,10 +269,9 @@ static int signal_shim(Run *run, int signal) {
 static void give_launch_up(Run *run) {
         Session *s = run->session;
         LaunchClient *launcher;
-        Identity payload;
         Fault f = {};
 
-        if (session_prepare_identity(s, &payload, &f) >= 0 && manager_launcher(s->manager, &payload, &launcher, &f) >= 0)
+        if (session_launcher(s, &launcher, &f) >= 0)
                 (void) launch_client_stop(launcher, s->record->id);
         fault_done(&f);
         if (run->shim_state == SHIM_ASKED)

@@ -15,6 +15,10 @@
 #define BUS_GRANT_INTERFACE "org.errand1.Grant"
 #define BUS_RECEIPT_INTERFACE "org.errand1.Receipt"
 
+/* The message bus itself. */
+#define BUS_DRIVER "org.freedesktop.DBus"
+#define BUS_DRIVER_PATH "/org/freedesktop/DBus"
+
 #define BUS_PATH_MAX 96U /* the longest, a grant's, has 18 + 28 + 1 + 10 bytes */
 
 typedef enum BusObjectKind {
