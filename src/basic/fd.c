@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -76,6 +77,14 @@ DIR *fd_opendir(int fd) {
         if (!d)
                 safe_close(fd);
         return d;
+}
+
+uint64_t fd_system_used(int fd) {
+        struct statvfs st;
+
+        if (fstatvfs(fd, &st) < 0 || st.f_blocks < st.f_bfree)
+                return 0;
+        return (uint64_t) (st.f_blocks - st.f_bfree) * st.f_frsize;
 }
 
 int memfd_new_sealed(const char *name, const void *data, size_t size) {

@@ -24,6 +24,9 @@ int fd_cloexec(int fd, bool on);
  * its errno is the answer. */
 DIR *fd_opendir(int fd /* taken */);
 
+/* How many bytes are in use of the whole file system that it is on; 0: that does not say. */
+uint64_t fd_system_used(int fd);
+
 /* A memfd with `data` in it, sealed against every change, offset 0. For secrets: never swapped to a path, never truncated. */
 int memfd_new_sealed(const char *name, const void *data, size_t size);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -211,21 +210,14 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
         return 0;
 }
 
-static uint64_t system_used(int project) {
-        struct statvfs st;
-
-        if (project < 0 || fstatvfs(project, &st) < 0 || st.f_blocks < st.f_bfree)
-                return 0;
-        return MIN((uint64_t) (st.f_blocks - st.f_bfree) * st.f_frsize, DISK_BYTES_MAX);
-}
-
 int disk_watch_new(Run *run, DiskWatch **ret) {
         const ConfigSandbox *c = &run->config->sandbox;
+        uint64_t used = fd_system_used(run->session->project);
         DiskWatch *w = calloc(1, sizeof(DiskWatch));
 
         if (!w)
                 return -ENOMEM;
-        *w = (DiskWatch){.run = run, .system = system_used(run->session->project), .budget = c->disk, .longest = c->disk_check};
+        *w = (DiskWatch){.run = run, .system = MIN(used, DISK_BYTES_MAX), .budget = c->disk, .longest = c->disk_check};
         int r = sd_event_add_time_relative(run->session->manager->event, &w->timer, CLOCK_MONOTONIC, w->longest, 0, on_timer, w);
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);

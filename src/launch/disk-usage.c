@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -95,14 +94,6 @@ int disk_usage_measure(int directory, DiskUsage *ret) {
         }
         *ret = w->usage;
         return 0;
-}
-
-uint64_t disk_usage_system(int directory) {
-        struct statvfs st;
-
-        if (fstatvfs(directory, &st) < 0 || st.f_blocks < st.f_bfree)
-                return 0;
-        return (uint64_t) (st.f_blocks - st.f_bfree) * st.f_frsize;
 }
 
 static void map_own(const char *path, unsigned id) {

@@ -18,9 +18,6 @@ typedef struct DiskUsage {
  * see disk_usage_prepare(). 0 or a negative errno, when the directory itself cannot be read. */
 int disk_usage_measure(int directory, DiskUsage *ret);
 
-/* How much of the whole file system is in use, in bytes; 0: it does not say. Says what a measure that is not whole does not. */
-uint64_t disk_usage_system(int directory);
-
 /* For a child of its own, which does nothing else: yields to everything else, has as many descriptors as it may, and reads what its own account has
  * closed to itself, by way of a user namespace, where there are any. */
 void disk_usage_prepare(void);

@@ -163,7 +163,8 @@ static void handle_collect(Request *q) {
 
 typedef struct Disk {
         DiskUsage state, project;
-        uint64_t system, grown; /* the project's file system, before it was looked at, and what it grew by meanwhile */
+        /* Of the project's file system, before it was looked at, and what it grew by meanwhile: says what a measure that is not whole does not. */
+        uint64_t system, grown;
 } Disk;
 _Static_assert(sizeof(Disk) <= HELPER_RESULT_MAX, "the result is too large");
 
@@ -171,11 +172,11 @@ static int run_disk(const int *fds, void *result) {
         Disk *d = result;
 
         disk_usage_prepare();
-        d->system = disk_usage_system(fds[1]);
+        d->system = fd_system_used(fds[1]);
         int r = disk_usage_measure(fds[0], &d->state);
         if (r >= 0)
                 r = disk_usage_measure(fds[1], &d->project);
-        uint64_t after = disk_usage_system(fds[1]);
+        uint64_t after = fd_system_used(fds[1]);
         d->grown = after > d->system ? after - d->system : 0;
         return r;
 }
