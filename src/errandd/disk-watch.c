@@ -170,6 +170,10 @@ static void on_measured(Message *message, const char *problem, void *userdata) {
         again(w, next);
 }
 
+static void on_unmeasured(void *userdata) {
+        (void) end_look(userdata);
+}
+
 static int send(DiskWatch *w, LaunchClient *launcher, int state) {
         Session *s = w->run->session;
         DiskLook *l = calloc(1, sizeof(DiskLook));
@@ -179,7 +183,7 @@ static int send(DiskWatch *w, LaunchClient *launcher, int state) {
         *l = (DiskLook){.manager = s->manager, .watch = w, .owner = s->record->owner, .next = s->manager->disk_looks};
         s->manager->disk_looks = w->look = l;
         w->asked = now_monotonic();
-        int r = launch_client_disk(launcher, state, s->project, on_measured, l);
+        int r = launch_client_disk(launcher, state, s->project, on_measured, on_unmeasured, l);
         if (r < 0)
                 (void) end_look(l);
         return r;

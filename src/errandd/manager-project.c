@@ -103,13 +103,17 @@ static void on_made(_unused_ Message *m, const char *problem, void *userdata) {
         free(p);
 }
 
+static void on_unmade(void *userdata) {
+        on_made(NULL, "errandd is ending", userdata);
+}
+
 static int ask_for(Manager *m, int root, uid_t owner, Preparation *p, Fault *f) {
         LaunchClient *launcher;
 
         int r = p->name ? manager_launcher(m, &m->account, &launcher, f) : fault_set(f, ERROR_SETUP, "out of memory");
         if (r < 0)
                 return r;
-        r = launch_client_make_project(launcher, root, p->name, owner, on_made, p);
+        r = launch_client_make_project(launcher, root, p->name, owner, on_made, on_unmade, p);
         return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked for the project %s: %s", p->name, strerror(-r)) : 0;
 }
 

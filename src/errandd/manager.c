@@ -509,14 +509,15 @@ Manager *manager_free(Manager *m) {
         if (!m->mode->units && !m->failed)
                 end_sessions(m);
         m->observer = (Observer){};
-        for (size_t i = 0; i < m->n_sessions; i++) {
+        /* Whoever waits is told while the sessions are there. */
+        for (size_t i = 0; i < m->n_sessions; i++)
                 run_leave(m->sessions[i]);
+        while (m->n_launchers > 0)
+                launch_client_free(m->launchers[--m->n_launchers]);
+        for (size_t i = 0; i < m->n_sessions; i++)
                 session_free(m->sessions[i]);
-        }
         free(m->sessions);
         spare_free(m->spare);
-        for (size_t i = 0; i < m->n_launchers; i++)
-                launch_client_free(m->launchers[i]);
         sd_event_source_disable_unref(m->defer);
         sd_event_source_disable_unref(m->tick);
         provider_lookup_free(m->lookup);

@@ -119,15 +119,20 @@ static void run_free(Manager *m, Run *run) {
 
 void run_leave(Session *s) {
         Run *run = s->run;
+        Fault f = {};
 
         if (!run)
                 return;
+        (void) fault_set(&f, ERROR_WRONG_STATE, "errandd is ending; ask again after session %s when it is there again", s->record->id);
         s->run = NULL;
         while (run->waiters) {
                 Waiter *w = run->waiters;
                 run->waiters = w->next;
+                if (w->done)
+                        w->done(s, &f, -EBADF, w->userdata);
                 free(w);
         }
+        fault_done(&f);
         run_free(s->manager, run);
 }
 
