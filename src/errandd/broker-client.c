@@ -83,7 +83,9 @@ static void on_event(Message *m, void *userdata) {
         const char *type = message_type(m), *text;
         uint64_t a, c, total;
 
-        if (streq(type, "refused") && json_get_string(o, "host", &text) >= 0 && json_get_u64(o, "port", UINT16_MAX, &a) >= 0 &&
+        if (!b->found && !b->setup_reply)
+                log_warning("an event of a broker that was not set up is ignored");
+        else if (streq(type, "refused") && json_get_string(o, "host", &text) >= 0 && json_get_u64(o, "port", UINT16_MAX, &a) >= 0 &&
             json_get_u64(o, "count", INT64_MAX, &c) >= 0 && json_get_u64(o, "total", INT64_MAX, &total) >= 0)
                 b->handler.refused(text, (uint16_t) a, c, take_fresh(b, total), b->handler.userdata);
         else if (streq(type, "denied-summary") && json_get_u64(o, "count", INT64_MAX, &a) >= 0 && json_get_u64(o, "hosts", INT64_MAX, &c) >= 0 &&

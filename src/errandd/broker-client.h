@@ -11,6 +11,7 @@
 
 typedef struct BrokerClient BrokerClient;
 
+/* All but started and ended come of a broker that is set up, or being so: who only has one started leaves them NULL. */
 typedef struct BrokerHandler {
         void (*started)(void *userdata); /* it waits for its set-up */
         void (*away)(void *userdata);    /* it crashed, and is waited for: nothing can be asked of it */

@@ -29,6 +29,7 @@ struct Manager {
         Store *store;
         Ports ports;
         struct Spare *spare; /* NULL: none */
+        usec_t spare_wait;  /* what the last one that failed made the next one wait for; 0: none did */
         Session **sessions; /* by id */
         size_t n_sessions;
         LaunchClient *launchers[LAUNCHERS_MAX];

@@ -367,10 +367,7 @@ int manager_reload(Manager *m, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
-        if (m->spare)
-                spare_drop(m, NULL);
-        else
-                spare_begin(m);
+        spare_renew(m);
         look_up_providers(m);
         return 0;
 }

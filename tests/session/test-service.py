@@ -545,6 +545,26 @@ def ahead_unused(t):
     errand_launch.wait_for(lambda: brokers(service) == [spare])
 
 
+@case("D004: after a waiting broker that crashed another one waits, later each time that none can be started, and at once after a reload")
+def ahead_crashed(t):
+    service, s = begin(t, config=AHEAD)
+    spare = await_spare(service)
+    service.manager.fail = "errand-broker"
+    service.manager.units[spare].stop_service()  # as with one that comes back no more
+    errand_launch.wait_for(lambda: "tried again in 2s" in service.log())
+    errand_launch.wait_for(lambda: "tried again in 4s" in service.log())
+    started = {name.split("@")[1].split(".")[0] for verb, name in service.manager.asked if verb == "StartUnit"}
+    t.equal(len(started), 2, "brokers that were asked for")
+    errand_launch.wait_for(lambda: sorted(n for n in os.listdir(service.path("home", "errand")) if n.isalnum()) == [])
+    service.manager.fail = None
+    s.start("a1", "sleep", "1000")  # sessions start their own meanwhile
+    s.bus.call(ROOT, MANAGER, "Reload")
+    await_spare(service, "a1")
+    service.manager.units[(set(brokers(service)) - {"a1"}).pop()].stop_service()
+    await_spare(service, "a1")
+    t.equal(service.log().count("tried again in 2s"), 2, "waits")
+
+
 @case("C200 D004: a session that is stopped at once and started again has a broker of its own; errandd goes on")
 def ahead_again(t):
     service, s = begin(t, config=AHEAD)
