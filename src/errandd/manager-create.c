@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -171,12 +172,30 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
         return 0;
 }
 
-static int check_id(const Manager *m, const char *asked, Fault *f) {
+/* Who took a unit's id first would keep it from starting. Whatever is there counts, read by nobody here; its own account is whom root gave it to. */
+static int check_described(const Mode *mode, const Caller *caller, const char *id, Fault *f) {
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+
+        if (!mode->described || caller->operator || caller->uid == 0)
+                return 0;
+        if (asprintf(&path, "%s/%s.json", mode->described, id) < 0) {
+                path = NULL;
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        }
+        int r = fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+        if (r == -ENOENT || (r >= 0 && S_ISREG(st.st_mode) && st.st_uid == caller->uid))
+                return 0;
+        return fault_set(f, ERROR_NOT_PERMITTED, "id: %s is kept for errand-session@%s.service, which %s describes; choose another id, or have root start that unit, "
+                         "with that file the account's where it has User=", id, id, path);
+}
+
+static int check_id(const Manager *m, const Caller *caller, const char *asked, Fault *f) {
         if (asked && !session_id_valid(asked))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "id: \"%.64s\" is not 1 to %u characters a-z and 0-9", asked, SESSION_ID_MAX);
         if (asked && manager_find((Manager *) m, asked))
                 return fault_set(f, ERROR_EXISTS, "there is a session %s already; remove it (errand threads rm %s), or choose another id", asked, asked);
-        return 0;
+        return asked ? check_described(m->mode, caller, asked, f) : 0;
 }
 
 static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
@@ -218,7 +237,7 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
 
         if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
-        int r = check_id(m, o->id, f);
+        int r = check_id(m, caller, o->id, f);
         if (r >= 0)
                 r = check_count(m, caller, f);
         if (r >= 0)
