@@ -78,6 +78,17 @@ int session_save(Session *s) {
         return r;
 }
 
+void session_keep_limits(Session *s, const Config *c) {
+        SessionRecord *record = s->record;
+
+        if (record->disk_max > 0)
+                return;
+        record->disk_max = c->sandbox.disk;
+        record->disk_check = c->sandbox.disk_check;
+        record->idle_limit = c->timeouts.idle;
+        record->grace_period = c->sandbox.grace_period;
+}
+
 void session_touch(Session *s) {
         s->changed = true;
         manager_schedule(s->manager);

@@ -267,6 +267,22 @@ def start_come_through(t):
     wait_state(s, "a1", "stopped", "disk", 143)
 
 
+@case("C200 S208: a session keeps the limits that it was started with, whatever is configured when errandd finds it again", timeout=60)
+def kept_limits(t):
+    sandbox = {"requireFullEnforcement": False, "gracePeriodMs": 1000, "disk": "8m", "diskCheckMs": 200}
+    service, s = begin(t, config={"sandbox": sandbox})
+    s.start("a1", "sh", "-c", f"mkfifo go; read line <go; head -c {24 << 20} /dev/urandom >big; sleep 1000")
+    service.configure({"sandbox": {**sandbox, "disk": "4g"}, "timeouts": {"idleMs": 1000}})
+    service.kill()
+    s.serve()
+    s.start("a2", "sleep", "1000")
+    errand_launch.wait_for(lambda: s.state("a2")[:2] == ("stopped", "idle"))
+    t.equal(s.state("a1")[0], "running", "the one without a limit to idling")
+    with open(service.path("project", "go"), "w", encoding="ascii") as f:
+        f.write("go\n")
+    errand_launch.wait_for(lambda: s.state("a1")[:2] == ("stopped", "disk"))
+
+
 @case("C200: a broker that comes back without its keys is told, and the session has no way out")
 def broker_lost(t):
     service, s = begin(t)
