@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 
 import errand_bus
 import errand_launch
@@ -399,6 +400,23 @@ DAMAGE = {"empty": lambda text: "", "half": lambda text: text[:len(text) // 2], 
           "no file": None}
 
 
+def database(service):
+    return contextlib.closing(sqlite3.connect(service.path("home", "errand", "receipts.db")))
+
+
+def receipts(service, session):
+    with database(service) as db:
+        return db.execute("SELECT count(*) FROM receipts WHERE session = ?", (session,)).fetchone()[0]
+
+
+def add_receipts(service, *sessions):
+    """One each, while there is no errandd."""
+    with database(service) as db, db:
+        for session in sessions:
+            db.execute("INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded) "
+                       "VALUES (1, ?, 'p', 'P_KEY', 'api.example.com', 'GET', '/', 0, 200, 1, 1, 1, 'completed', 0)", (session,))
+
+
 @case("C200: a record that is damaged is set aside with all of its session, which ends if it runs; others go on, and the id is free")
 def damaged(t):
     service, s = begin(t)
@@ -409,6 +427,7 @@ def damaged(t):
         errand_launch.wait_for(lambda n=name: s.transcript(n))
     shims = set(service.shims())
     service.kill()
+    add_receipts(service, "a1", "d1")
     for number, damage in enumerate(DAMAGE.values()):
         path = service.path("home", "errand", ".records", f"d{number}", "session.json")
         if not damage:
@@ -433,6 +452,7 @@ def damaged(t):
         t.contains(service.log(), f"the record of session d{number} is damaged")
     s.start("d1", "sh", "-c", "ls ~; sleep 1000")
     t.equal(s.transcript("d1"), "", "what another session finds")
+    t.equal([receipts(service, session) for session in ("a1", "d1")], [1, 0], "receipts")
     t.equal(s.state("a1")[0], "running", "state")
 
 
