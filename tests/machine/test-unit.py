@@ -72,6 +72,21 @@ def _(t):
     t.equal({entry["PRIORITY"] for entry in said}, {"6"}, "priorities")
 
 
+@case("D007: nor is what comes by a unit of one's own that runs errand, whatever that unit says of priorities", timeout=60)
+def _(t):
+    machine.write("/usr/local/bin/grave", "#!/bin/sh\nprintf '<0>one\\n' >&2; printf '<1>two\\n'; printf '%060000d<0>three\\n' 0; printf 'four\\0<2>five\\n'; echo last\n", 0o755)
+    for account in ("root", OWNER):
+        unit = f"own-{account}.service"
+        machine.unit(unit, f"[Service]\nType=oneshot\nUser={account}\nExecStart=errand run --system --project own{account} -- grave\n")
+        t.defer(machine.no_unit, unit)
+        good("systemctl", "start", unit)
+        good("journalctl", "--sync")
+        said = [json.loads(line) for line in good("journalctl", "-q", "--no-pager", "-o", "json", "--all", "-u", unit, "_COMM=errand").splitlines()]
+        shown = [(entry["MESSAGE"][-40:], entry["PRIORITY"]) for entry in said]
+        for text in ("<0>one", "<1>two", "<0>three", "<2>five", "last"):
+            t.check(any(message.endswith(text) and priority == "6" for message, priority in shown), f"{account}: {text} is not in {shown}")
+
+
 @case("D007: its exit status is the unit's; a set-up that fails fails the start", timeout=60)
 def _(t):
     unit = describe("ends", shell("echo last words; exit 7"))
