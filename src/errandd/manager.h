@@ -109,6 +109,7 @@ typedef struct SessionOptions {
         bool interactive;
         unsigned rows, columns;
         int stdio[3];        /* -EBADF: none; taken on success */
+        const char *protocol; /* NULL: as configured for the configured command, else "none" */
         const char *provider, *model;
         const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;

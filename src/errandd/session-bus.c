@@ -224,6 +224,7 @@ static int append_request(sd_bus_message *reply, const SessionRecord *record) {
                 {"Project", record->project},
                 {"Backend", record->backend},
                 {"Network", record->network},
+                {"Protocol", record->protocol ?: "none"},
                 {"Provider", record->provider},
                 {"Model", record->model},
                 {"ScopeUnit", record->scope_unit},

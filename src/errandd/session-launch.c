@@ -330,6 +330,12 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
         _cleanup_strv_free_ char **gaps = NULL;
         LaunchScope scope;
         char unit[64];
+        const LaunchConversation conversation = {
+                .protocol = s->record->protocol,
+                .startup = run->config->timeouts.startup,
+                .question = run->config->timeouts.question,
+                .abort = run->config->timeouts.abort,
+        };
 
         if (accept_gaps(run, &gaps) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
@@ -350,6 +356,7 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
                 .file_max = run->config->sandbox.file_max,
                 .shim_socket = p->shim_socket,
                 .scope = scoped ? &scope : NULL,
+                .conversation = s->record->protocol ? &conversation : NULL,
                 .project = s->project,
                 .policy = p->policy,
                 .transcript = p->transcript,

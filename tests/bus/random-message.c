@@ -40,7 +40,7 @@ static const char *random_text(void) {
                 "api.example.com", "*.example.com", "*", "127.0.0.1", "[::1]", "a..b", "once", "always", "10m", "1h 30m", "99999999999999999999y", "-1s", "0",
                 "restricted", "none", "open", "true", "/bin/sh", "-c", "org.errand1.Session", "org.errand1.Manager", "org.errand1.Grant", "org.errand1.Receipt",
                 "org.freedesktop.LogControl1", "LogLevel", "LogTarget", "debug", "journal", "State", "Report", "Gaps", "Host", "Id", "PATH=/tmp", "HOME",
-                "BAILEY_SANDBOX", "project", "projectFd", "ownProject", "id", "command", "network", "allow", "env", "interactive", "rows", "columns", "stdin", "stdout",
+                "BAILEY_SANDBOX", "project", "projectFd", "ownProject", "id", "command", "network", "allow", "env", "interactive", "protocol", "rows", "columns", "stdin", "stdout",
                 "stderr", "provider", "model", "user", "session", "outcome", "since", "before", "limit", "completed", "\xc3\xa9\xe2\x82\xac", "a\nb\r\x1b[2J",
         };
         static char long_text[70000];

@@ -125,6 +125,7 @@ static void test_options(void) {
         check_refused(create("command", "s", "make"), "type \"as\", not \"s\"");
         check_refused(create("command", "as", 0), "names no program");
         check_refused(create("command", "as", 1, ""), "names no program");
+        check_refused(create("protocol", "s", "mcp"), "is neither \"none\" nor \"acp\"");
         check_refused(create("network", "s", "host"), "neither \"restricted\" nor \"none\"");
         check_refused(create("allow", "as", 1, "https://x"), "allow");
         check_refused(create("allow", "as", 2, "example.com", "a b"), "allow");
