@@ -29,6 +29,9 @@ static void fill(sd_bus_message *m, const Action *a, bool own) {
                 r = sd_bus_message_append(m, "ss", a->interface, a->member);
         else if (a->kind == MEMBER_WRITE)
                 r = sd_bus_message_append(m, "ssv", a->interface, a->member, "s", "x");
+        else if (a->kind == MEMBER_SAID || streq(a->member, "Say") || streq(a->member, "Prompt"))
+                r = sd_bus_message_append(m, "s", streq(a->member, "!grant") ? "!grant api.example.com 10m" : streq(a->member, "!revoke") ? "!revoke one.example.com" :
+                                                  streq(a->member, "!answer") ? "!answer yes" : a->member);
         else if (a->permission == PERMISSION_CREATE)
                 r = sd_bus_message_append(m, "a{sv}", 1, "project", "s", own ? "mine" : "theirs");
         else if (k == BUS_OBJECT_MANAGER && a->scope == SCOPE_OBJECT)
@@ -44,8 +47,8 @@ static sd_bus_message *call_of(const Action *a, bool own) {
                            startswith(a->interface, "org.freedesktop.Log") ? "/org/freedesktop/LogControl1" : BUS_ROOT;
         sd_bus_message *m;
 
-        if (a->kind == MEMBER_METHOD)
-                m = call_new(w.client, path, a->interface, a->member);
+        if (a->kind == MEMBER_METHOD || a->kind == MEMBER_SAID)
+                m = call_new(w.client, path, a->interface, a->kind == MEMBER_SAID ? "Say" : a->member);
         else
                 m = call_new(w.client, path, PROPERTIES, a->kind == MEMBER_READ ? "Get" : "Set");
         fill(m, a, own);
