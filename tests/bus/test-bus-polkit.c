@@ -269,6 +269,22 @@ static void test_details(void) {
         r = call(&w.bus->world, w.client, BUS_GRANT_ROOT "/b2/1", BUS_GRANT_INTERFACE, "Revoke", NULL);
         check_details(&r, "member=Revoke;session=b2;host=one.example.com;duration=always;project=web;");
         reply_done(&r);
+        /* What is said in the thread is asked about as the same thing done otherwise. */
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant <b>api.example.com  1h\n30m ");
+        check_details(&r, "member=!grant;session=b2;host=?b?api.example.com;duration=1h?30m;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant api.example.com");
+        check_details(&r, "member=!grant;session=b2;host=api.example.com;duration=once;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant");
+        check_details(&r, "member=!grant;session=b2;host=-;duration=-;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!revoke api.example.com");
+        check_details(&r, "member=!revoke;session=b2;host=api.example.com;duration=-;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "do $(session) <b>");
+        check_details(&r, "member=Say;session=b2;project=web;");
+        reply_done(&r);
         r = call(&w.bus->world, w.client, BUS_ROOT, BUS_MANAGER_INTERFACE, "CreateSession", "a{sv}", 2, "interactive", "b", 1, "project", "s", "shop");
         check_details(&r, "member=CreateSession;project=shop;");
         reply_done(&r);
