@@ -80,6 +80,13 @@ int verb_session_stop(const Request *q) {
         return for_each(q, stop_one);
 }
 
+int verb_session_interrupt(const Request *q) {
+        _cleanup_(connection_freep) Connection *c = NULL;
+        int r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
+
+        return r == EXIT_OK ? session_call(c, q->operands[0], "Interrupt", "Failed to interrupt its turn", NULL, NULL) : r;
+}
+
 static int parse_signal(const char *s) {
         uint64_t n;
 
