@@ -134,6 +134,10 @@ int verb_session_attach(const Request *q) {
                 log_error("session %s has not started; errand session start --attach %s does both", id, id);
                 return EXIT_NOT_SET_UP;
         }
+        if (streq(d.protocol, "acp")) {
+                log_error("the agent of session %s is talked to: errand prompt %s, and errand follow %s shows what is said", id, id, id);
+                return EXIT_NOT_SET_UP;
+        }
         if (!d.interactive) {
                 log_error("session %s has no terminal; errand session logs --follow %s shows what it writes", id, id);
                 return EXIT_NOT_SET_UP;

@@ -6,7 +6,6 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errand/describe.h"
-#include "errand/entries.h"
 #include "errand/notices.h"
 #include "errand/sessions.h"
 #include "errand/talk.h"
@@ -46,29 +45,7 @@ static void check_output(Talk *t) {
         listener_leave(&t->listener, t->printer.error == EPIPE ? EXIT_OK : EXIT_FAILED);
 }
 
-/* ---- where it stands ---- */
-
-typedef struct Standing {
-        const char *state, *protocol;
-        uint64_t turn, queued;
-} Standing;
-
-static int ask_standing(Talk *t, Standing *ret, sd_bus_message **ret_message) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        Standing s = {.state = "", .protocol = "", .turn = UINT64_MAX};
-        const Entry entries[] = {{"State", 's', &s.state}, {"Protocol", 's', &s.protocol}, {"Turn", 't', &s.turn}, {"QueuedPrompts", 't', &s.queued}};
-        int r = session_call(t->listener.connection, t->id, "Describe", "Failed to look at it", &m, NULL);
-
-        if (r != EXIT_OK)
-                return r;
-        if (entries_read(m, entries, ELEMENTSOF(entries)) <= 0) {
-                log_error("errandd's description of session %s cannot be read", t->id);
-                return EXIT_FAILED;
-        }
-        *ret = s;
-        *ret_message = TAKE_PTR(m);
-        return EXIT_OK;
-}
+/* ---- ends ---- */
 
 /* The end of the turn was told while nobody listened. */
 static void leave_unseen(Talk *t) {
@@ -123,36 +100,34 @@ static int send(Talk *t) {
 }
 
 static int look_again(Talk *t) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        Standing s;
-        int r = ask_standing(t, &s, &m);
+        _cleanup_(description_done) Description d = {};
+        int r = describe(t->listener.connection, t->id, &d);
 
         if (r != EXIT_OK)
                 return r;
-        if (session_has_ended(s.state))
+        if (description_ended(&d))
                 session_over(t, "");
-        else if (t->prompt && s.turn != UINT64_MAX && (s.turn > t->number || (s.turn == 0 && s.queued == 0)))
+        else if (t->prompt && d.turn != UINT64_MAX && (d.turn > t->number || (d.turn == 0 && d.queued == 0)))
                 leave_unseen(t);
-        else if (t->prompt && s.turn == t->number)
+        else if (t->prompt && d.turn == t->number)
                 t->started = true;
         return EXIT_OK;
 }
 
 static int begin(Talk *t) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        Standing s;
+        _cleanup_(description_done) Description d = {};
         int r;
 
         if (t->prompt)
                 return send(t);
-        r = ask_standing(t, &s, &m);
+        r = describe(t->listener.connection, t->id, &d);
         if (r != EXIT_OK)
                 return r;
-        if (session_has_ended(s.state)) {
+        if (description_ended(&d)) {
                 log_error("session %s has ended; errand session logs %s prints what was said", t->id, t->id);
                 return EXIT_FAILED;
         }
-        if (!streq(s.protocol, "acp")) {
+        if (!streq(d.protocol, "acp")) {
                 log_error("session %s has no conversation (it was made without --protocol acp); errand session logs --follow %s shows what it writes", t->id,
                           t->id);
                 return EXIT_FAILED;

@@ -96,19 +96,33 @@ static char *answer_command(const Request *q, uint64_t question, const char *opt
         return command;
 }
 
-static void show_question(const UpdatePrinter *p, FILE *f, const Update *u) {
+static void show_option(FILE *f, const char *command, int width, const char *name, const char *kind) {
+        _cleanup_free_ char *shown = text_for_terminal(command);
+
+        put_line(f, COLOUR_NONE, "  %s%*s   %s%s%s%s", command, shown ? MAX(width - (int) text_width(shown), 0) : 0, "", name, *kind ? " (" : "", kind,
+                 *kind ? ")" : "");
+}
+
+/* Once to measure the commands, once to print them. */
+static int each_option(const UpdatePrinter *p, const Update *u, FILE *f, int width) {
         const char *options = u->options;
         char *id, *name, *kind;
+        int widest = 0;
 
-        put_line(f, COLOUR_NONE, "[question %llu] %s", (unsigned long long) u->question, u->title);
         while (update_next_option(&options, &id, &name, &kind)) {
-                _cleanup_free_ char *command = id ? answer_command(p->request, u->question, id) : NULL;
+                _cleanup_free_ char *i = id, *n = name, *k = kind, *command = i ? answer_command(p->request, u->question, i) : NULL;
+                _cleanup_free_ char *shown = command ? text_for_terminal(command) : NULL;
 
-                put_line(f, COLOUR_NONE, "  %s   %s%s%s%s", command ?: "", name ?: "", kind && *kind ? " (" : "", kind ?: "", kind && *kind ? ")" : "");
-                free(id);
-                free(name);
-                free(kind);
+                widest = MAX(widest, shown ? (int) text_width(shown) : 0);
+                if (f && command && n && k)
+                        show_option(f, command, width, n, k);
         }
+        return widest;
+}
+
+static void show_question(const UpdatePrinter *p, FILE *f, const Update *u) {
+        put_line(f, COLOUR_NONE, "[question %llu] %s", (unsigned long long) u->question, u->title);
+        (void) each_option(p, u, f, each_option(p, u, NULL, 0));
 }
 
 static void show_line(const UpdatePrinter *p, FILE *f, const Update *u) {

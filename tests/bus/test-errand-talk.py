@@ -131,7 +131,7 @@ def _(t):
     _, error = finish(process, 0, t)
     lines = error.splitlines()
     t.equal(lines[0], "[question 3] Remove build?", "the question")
-    t.equal(lines[1:3], ["  errand say --system a1 '!answer 3 allow'   Allow once (allow_once)",
+    t.equal(lines[1:3], ["  errand say --system a1 '!answer 3 allow'       Allow once (allow_once)",
                          "  errand say --system a1 '!answer 3 no, never'   Reject (reject_once)"], "the commands")
     t.equal(lines[3:], ["[question 3] answered: allow", "[question 4] not answered: nobody did in time (timeouts.questionMs)"], "the answers")
     t.equal(errand.good("say", "--system", "a1", "!answer 3 no, never"), "you said:\n!answer 3 no, never\n", "the reply")
