@@ -103,7 +103,7 @@ static void run_free(Manager *m, Run *run) {
         sd_event_source_disable_unref(run->events_watch);
         sd_event_source_disable_unref(run->shim_end);
         sd_event_source_disable_unref(run->deadline);
-        shim_client_free(run->shim);
+        run_drop_shim(run, NULL);
         broker_client_free(run->broker);
         safe_close(run->events);
         safe_close(run->shim_pidfd);
@@ -169,6 +169,7 @@ static void run_finish(Run *run) {
         Session *s = run->session;
         Manager *m = s->manager;
 
+        run_drop_shim(run, "the session has ended");
         (void) session_ingest(s, true);
         session_sweep_sockets(s);
         /* One that failed before its launch has them still, and whoever reads their other ends waits. */
