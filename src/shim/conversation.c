@@ -100,9 +100,8 @@ static void answer_question(Conversation *c, const char *request, const char *th
 
 /* ---- questions ---- */
 
-/* Takes q. */
-static void close_question(Conversation *c, Question *q, const char *reason) {
-        _cleanup_(question_freep) Question *owned = q;
+static void close_question(Conversation *c, Question *taken, const char *reason) {
+        _cleanup_(question_freep) Question *q = taken;
         char text[64];
 
         (void) snprintf(text, sizeof(text), "none: %s", reason);
@@ -170,9 +169,9 @@ static void flush_speech(Conversation *c) {
                 log_warning("There is no memory for what the agent said last");
 }
 
-/* Takes p. The one place where a prompt that was taken ends. */
-static void end_prompt(Conversation *c, Prompt *p, bool sent, const char *reason, const char *text) {
-        _cleanup_(prompt_freep) Prompt *owned = p;
+/* The one place where a prompt that was accepted ends. */
+static void end_prompt(Conversation *c, Prompt *taken, bool sent, const char *reason, const char *text) {
+        _cleanup_(prompt_freep) Prompt *p = taken;
 
         rendering_end(&c->rendering, sent, reason, text);
         updates_turn_ended(&c->links.updates, p->number, reason, text);
