@@ -21,7 +21,7 @@ DEFINE_CLEANUP(Control *, control_free);
 /* Tells every connection that asked to watch. */
 void control_tell_state(Control *c);
 /* The same of an update of the conversation, which is open and finished here. Without anybody who watches, and from one who does not read, it is missed,
- * and that is told later; keep: only when a good deal of them waits already. */
+ * and that is told later; keep: it is the last to be dropped. */
 void control_tell_update(Control *c, JsonWriter *w, bool keep);
 /* Whether somebody who watches has not taken everything yet. */
 bool control_has_pending(const Control *c);

@@ -7,7 +7,7 @@
 #include "basic/macro.h"
 
 typedef struct Updates {
-        /* Finishes w, a message; keep: a conversation's state hangs on it, so that it is worth waiting for who watches. */
+        /* Finishes w, a message; keep: a conversation's state hangs on it, so that it is the last to be dropped. */
         void (*send)(JsonWriter *w, bool keep, void *userdata);
         void *userdata;
 } Updates;

@@ -8,16 +8,17 @@
 struct Pending {
         Pending *next;
         uint64_t missed; /* instead of a text */
+        bool keep;
         size_t size;
         char text[];
 };
 
-static int append(Watcher *w, const char *text, size_t size, uint64_t missed) {
+static int append(Watcher *w, const char *text, size_t size, bool keep, uint64_t missed) {
         Pending *p = malloc(sizeof(Pending) + size);
 
         if (!p)
                 return -ENOMEM;
-        *p = (Pending){.missed = missed, .size = size};
+        *p = (Pending){.missed = missed, .keep = keep, .size = size};
         if (size > 0)
                 memcpy(p->text, text, size);
         if (w->last)
@@ -25,6 +26,8 @@ static int append(Watcher *w, const char *text, size_t size, uint64_t missed) {
         else
                 w->first = p;
         w->last = p;
+        w->n_kept += keep;
+        w->size += sizeof(Pending) + size;
         return 0;
 }
 
@@ -44,7 +47,8 @@ int watcher_flush(Watcher *w) {
                 ssize_t n = p->missed > 0 ? send_missed(w->fd, p->missed) : send_fds(w->fd, p->text, p->size, NULL, 0);
                 if (n < 0)
                         return n == -EAGAIN ? 0 : (int) n;
-                w->n_kept -= p->missed > 0 ? 0 : 1;
+                w->n_kept -= p->keep;
+                w->size -= sizeof(Pending) + p->size;
                 w->first = p->next;
                 if (!w->first)
                         w->last = NULL;
@@ -59,7 +63,7 @@ int watcher_miss(Watcher *w, uint64_t count) {
         if (w->last && w->last->missed > 0)
                 w->last->missed += count;
         else {
-                int r = append(w, NULL, 0, count);
+                int r = append(w, NULL, 0, false, count);
                 if (r < 0)
                         return r;
         }
@@ -78,12 +82,8 @@ int watcher_send(Watcher *w, const char *text, size_t size, bool keep) {
                 if (n != -EAGAIN)
                         return (int) n;
         }
-        if (!keep || w->n_kept >= UPDATES_PENDING_MAX)
-                return watcher_miss(w, 1);
-        r = append(w, text, size, 0);
-        if (r >= 0)
-                w->n_kept++;
-        return r;
+        bool room = w->size + size <= UPDATES_PENDING_BYTES || (keep && w->n_kept < UPDATES_PENDING_MAX);
+        return room ? append(w, text, size, keep, 0) : watcher_miss(w, 1);
 }
 
 uint64_t watcher_done(Watcher *w) {
@@ -95,6 +95,6 @@ uint64_t watcher_done(Watcher *w) {
                 free(p);
         }
         w->first = w->last = NULL;
-        w->n_kept = 0;
+        w->n_kept = w->size = 0;
         return dropped;
 }

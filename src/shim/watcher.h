@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Who watches over a connection, and what it has not taken yet. Nothing waits for it: what can be done without is dropped as soon as it lags,
- * the rest is kept up to UPDATES_PENDING_MAX and then dropped as well; in the place of what was dropped it is told how many that were. */
+/* Who watches over a connection, and what it has not taken yet. Nothing waits for it: what it lags behind with is kept up to UPDATES_PENDING_BYTES, of
+ * what cannot be done without UPDATES_PENDING_MAX messages more; the rest is dropped, and in its place it is told how many that were. */
 
 #include "basic/macro.h"
 
@@ -11,10 +11,10 @@ typedef struct Pending Pending;
 typedef struct Watcher {
         int fd; /* borrowed, SOCK_SEQPACKET, does not block */
         Pending *first, *last;
-        size_t n_kept;
+        size_t n_kept, size; /* of those to be kept; bytes of all */
 } Watcher;
 
-/* A datagram that message_close() gave. keep: it is worth waiting in memory. 0, or a negative errno when the connection is of no use any more. */
+/* A datagram that message_close() gave. keep: it cannot be done without. 0, or a negative errno when the connection is of no use any more. */
 int watcher_send(Watcher *w, const char *text, size_t size, bool keep);
 /* That many were dropped before. */
 int watcher_miss(Watcher *w, uint64_t count);
