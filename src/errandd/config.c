@@ -48,6 +48,13 @@ Config *config_free(Config *c) {
         return mfree(c);
 }
 
+const SecretSource *config_secret_source(const Config *c, size_t i) {
+        const SecretSource *const others[] = {&c->github.token, &c->github.app.private_key};
+        size_t n = c->agent.n_providers;
+
+        return i < n ? &c->agent.providers[i].credential : i - n < ELEMENTSOF(others) ? others[i - n] : NULL;
+}
+
 const ConfigProvider *config_find_provider(const Config *c, const char *id) {
         for (size_t i = 0; i < c->agent.n_providers; i++)
                 if (streq(c->agent.providers[i].id, id))

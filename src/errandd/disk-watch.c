@@ -119,17 +119,19 @@ static bool beyond_measure(const DiskWatch *w, const Measured *m) {
 static bool judge(DiskWatch *w, uint64_t used, const Measured *m) {
         char has_buffer[SIZE_TEXT_MAX], may_buffer[SIZE_TEXT_MAX];
         const char *has = size_about(used, has_buffer), *may = size_about(w->budget, may_buffer);
+        const char *whose = w->partly && used > m->state ? "; its project cannot be measured, so that this is what the whole file system has grown by, and others may have written of it"
+                                                         : "";
 
         if (beyond_measure(w, m)) {
                 run_stop_for(w->run, "disk", "the session has files that cannot all be measured, too many, too deep or closed, and is stopped");
                 return true;
         }
         if (used > w->budget) {
-                run_stop_for(w->run, "disk", "the session takes %s of the disk, more than its budget of %s (sandbox.disk), and is stopped", has, may);
+                run_stop_for(w->run, "disk", "the session takes %s of the disk, more than its budget of %s (sandbox.disk), and is stopped%s", has, may, whose);
                 return true;
         }
         if (!w->warned && used > w->budget / 100 * WARN_PERCENT) {
-                session_notice(w->run->session, "disk", "the session takes %s of the disk; beyond %s (sandbox.disk) it will be stopped", has, may);
+                session_notice(w->run->session, "disk", "the session takes %s of the disk; beyond %s (sandbox.disk) it will be stopped%s", has, may, whose);
                 w->warned = true;
         }
         return false;

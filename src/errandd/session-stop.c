@@ -72,7 +72,8 @@ static void fold_exit(Run *run, bool lost) {
 }
 
 static SessionState final_state(const Run *run) {
-        if (!run->started || !run->exited)
+        /* An agent that cannot be talked to ran, and could not be used. */
+        if (!run->started || !run->exited || streq(run->exit_reason ?: "", "setup"))
                 return SESSION_FAILED;
         return SESSION_STOPPED;
 }
