@@ -69,11 +69,14 @@ static void open_reply(const Request *q, JsonWriter *w, const char *type) {
                 json_add_u64(w, "serial", q->serial);
 }
 
-/* Behind all that it is still owed; who asks without reading is not answered. */
-static void send_reply(Request *q, JsonWriter *w, const int *fds, size_t n_fds) {
-        int r = watcher_flush(&q->connection->watcher);
+/* Behind all that it is still owed. Who asks on and on without reading goes. */
+static void send_reply(Request *q, JsonWriter *w, int fd) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        int r = message_close(w, &text, &size);
         if (r >= 0)
-                r = watcher_waits(&q->connection->watcher) ? -EAGAIN : message_send(q->connection->fd, w, fds, n_fds);
+                r = watcher_reply(&q->connection->watcher, text, size, fd);
         if (r < 0)
                 q->connection->bad = true;
 }
@@ -88,7 +91,7 @@ static void reply_error(Request *q, const char *text) {
 
         open_reply(q, &w, "error");
         json_add_string(&w, "text", text);
-        send_reply(q, &w, NULL, 0);
+        send_reply(q, &w, -EBADF);
 }
 
 static void reply(Request *q, int error) {
@@ -99,7 +102,7 @@ static void reply(Request *q, int error) {
                 return;
         }
         open_reply(q, &w, "ok");
-        send_reply(q, &w, NULL, 0);
+        send_reply(q, &w, -EBADF);
 }
 
 static void handle_attach(Request *q) {
@@ -119,7 +122,7 @@ static void handle_attach(Request *q) {
         json_open_array(&w, "fds");
         json_add_string(&w, NULL, "terminal");
         json_close_array(&w);
-        send_reply(q, &w, &fd, 1);
+        send_reply(q, &w, fd);
 }
 
 static void handle_resize(Request *q) {
@@ -204,7 +207,7 @@ static void handle_status(Request *q) {
                 json_add_string(&w, NULL, "pidfd");
                 json_close_array(&w);
         }
-        send_reply(q, &w, &q->shim->pid1_fd, has_fd ? 1 : 0);
+        send_reply(q, &w, has_fd ? q->shim->pid1_fd : -EBADF);
         if (watch && !q->connection->watches)
                 begin_to_watch(q->connection);
         q->connection->watches = watch;

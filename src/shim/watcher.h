@@ -16,6 +16,8 @@ typedef struct Watcher {
 
 /* A datagram that message_close() gave. keep: it cannot be done without. 0, or a negative errno when the connection is of no use any more. */
 int watcher_send(Watcher *w, const char *text, size_t size, bool keep);
+/* The answer to what it asked, behind all that came before, with that descriptor, which is the caller's; -EBADF: none. -ENOBUFS: it asks and does not read. */
+int watcher_reply(Watcher *w, const char *text, size_t size, int fd);
 /* That many were dropped before. */
 int watcher_miss(Watcher *w, uint64_t count);
 /* There is room again. */

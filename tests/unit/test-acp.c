@@ -257,7 +257,7 @@ static unsigned drain(int fd, uint64_t *ret_missed) {
 }
 
 static void test_watcher(void) {
-        static const char text[] = "{\"v\":1,\"type\":\"x\"}";
+        static const char text[] = "{\"v\":1,\"type\":\"x\"}", answer[] = "{\"v\":1,\"type\":\"answer\",\"fds\":[\"fd\"]}";
         uint64_t missed = 0;
         unsigned got = 0;
         int pair[2];
@@ -276,6 +276,30 @@ static void test_watcher(void) {
         got += drain(pair[1], &missed);
         CHECK_INT(got + missed, 100000 + UPDATES_PENDING_MAX + 10);
         CHECK(missed > 10 && w.size == 0 && w.n_kept == 0);
+        /* An answer comes behind what was there before, with its descriptor. */
+        while (!watcher_waits(&w))
+                CHECK_INT(watcher_send(&w, text, strlen(text), false), 0);
+        _cleanup_close_ int fd = memfd_create("fd", MFD_CLOEXEC);
+        CHECK_INT(watcher_reply(&w, answer, strlen(answer), fd), 0);
+        for (bool answered = false; !answered;) {
+                _cleanup_(message_freep) Message *m = NULL;
+                int r = message_receive(pair[1], &m, NULL);
+                CHECK(r >= 0 || r == -EAGAIN);
+                answered = r >= 0 && streq(message_type(m), "answer");
+                CHECK(!answered || message_peek_fd(m, "fd") >= 0);
+                CHECK(!answered || !watcher_waits(&w));
+                if (r < 0)
+                        CHECK(watcher_waits(&w));
+                CHECK_INT(watcher_flush(&w), 0);
+        }
+        while (!watcher_waits(&w))
+                CHECK_INT(watcher_send(&w, text, strlen(text), false), 0);
+        int r = 0;
+        for (unsigned i = 0; i <= UPDATES_PENDING_MAX && r >= 0; i++)
+                r = watcher_reply(&w, text, strlen(text), fd);
+        CHECK_INT(r, -ENOBUFS);
+        CHECK_INT(watcher_done(&w), 1); /* answers are no updates */
+        (void) drain(pair[1], &missed);
         /* Who is gone is told so by the first that cannot be sent; what it was owed counts as dropped. */
         CHECK_INT(watcher_miss(&w, 3), 0);
         CHECK_INT(watcher_done(&w), 3);
