@@ -135,6 +135,11 @@ void json_add_null(JsonWriter *w, const char *key) {
         append(w, "null", 4);
 }
 
+void json_add_raw(JsonWriter *w, const char *key, const char *text, size_t size) {
+        begin_value(w, key);
+        append(w, text, size);
+}
+
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size) {
         if (w->error < 0) {
                 json_writer_done(w);
