@@ -243,6 +243,16 @@ static int append_request(sd_bus_message *reply, const SessionRecord *record) {
         return r < 0 ? r : bus_append_entry_bool(reply, "Interactive", record->interactive);
 }
 
+/* Absent: there is no conversation, or it is not known yet where it is. */
+static int append_conversation(sd_bus_message *reply, const Session *s) {
+        ConversationState c;
+
+        if (!session_conversation(s, &c) || !c.known || (c.turn && c.prompt == 0))
+                return 0;
+        int r = bus_append_entry_u64(reply, "Turn", c.prompt);
+        return r < 0 ? r : bus_append_entry_u64(reply, "QueuedPrompts", c.queued);
+}
+
 static int method_describe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         BusTarget *t = userdata;
@@ -255,6 +265,8 @@ static int method_describe(sd_bus_message *m, void *userdata, _unused_ sd_bus_er
                 r = append_identity(reply, t->session);
         if (r >= 0)
                 r = append_request(reply, session_record(t->session));
+        if (r >= 0)
+                r = append_conversation(reply, t->session);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_send(reply);
@@ -304,7 +316,7 @@ const sd_bus_vtable session_vtable[] = {
         METHOD("Collect", "", "", "", "", method_collect),
         METHOD("ReadTranscript", "tu", PARAM(offset) PARAM(max), "tay", PARAM(next) PARAM(data), method_read_transcript),
         METHOD("Say", "s", PARAM(text), "s", PARAM(reply), session_method_say),
-        METHOD("Prompt", "s", PARAM(text), "", "", session_method_prompt),
+        METHOD("Prompt", "s", PARAM(text), "t", PARAM(number), session_method_prompt),
         METHOD("Interrupt", "", "", "", "", session_method_interrupt),
         SD_BUS_SIGNAL_WITH_NAMES("EgressRefused", "squ", PARAM(host) PARAM(port) PARAM(count), 0),
         SD_BUS_SIGNAL_WITH_NAMES("Notice", "ssa{sv}", PARAM(kind) PARAM(text) PARAM(details), 0),
