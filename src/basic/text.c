@@ -24,6 +24,10 @@ static char *escape_control(const char *s, size_t size, bool lines) {
         if (!out)
                 return NULL;
         while (in < end) {
+                if (*in >= 0x20 && *in < 0x7f) { /* nearly all there is */
+                        *p++ = (char) *in++;
+                        continue;
+                }
                 size_t n = utf8_sequence(in, (size_t) (end - in));
                 bool c1 = n == 2 && in[0] == 0xc2 && in[1] < 0xa0;
 

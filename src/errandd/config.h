@@ -135,6 +135,8 @@ int config_parse(const char *name, const char *text, size_t size, ConfigMode mod
 int config_read_fd(const char *name, int fd, ConfigMode mode, Config **ret, char ***ret_problems);
 
 /* NULL when there is none of that id. */
+/* Every secret that is named, by number from 0; NULL: there are no more. One that is not given is of the kind SECRET_SOURCE_NONE. */
+const SecretSource *config_secret_source(const Config *c, size_t i);
 const ConfigProvider *config_find_provider(const Config *c, const char *id);
 
 /* Keys that the file has and that do nothing with the rest of it, in that mode: a sentence each, appended to *list. */

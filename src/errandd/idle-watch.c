@@ -116,7 +116,7 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 int idle_watch_new(Run *run, IdleWatch **ret) {
-        usec_t limit = run->config->timeouts.idle;
+        usec_t limit = run->session->record->idle_limit;
 
         if (limit == 0 || run->session->record->own_stdio)
                 return 0;

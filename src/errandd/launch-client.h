@@ -69,14 +69,14 @@ int launch_client_stop(LaunchClient *l, const char *session);
 /* Sends the signal to that session's shim. */
 int launch_client_kill(LaunchClient *l, const char *session, int signal);
 /* Removes what the payload's account left in that directory; the fd is borrowed. */
-int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata);
+int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, ChannelDrop drop, void *userdata);
 /* What its processes use; reply: "usage" with "cpu", microseconds, "memory", bytes, and "pids". */
 int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata);
 /* Measures both directories; reply: "disk" with "state" and "project", bytes, and "stateWhole" and "projectWhole"; "system", what the project's
  * file system had in use before that, and "grown", by how much it has more now. The fds are borrowed. */
 #define DISK_BYTES_MAX UINT64_C(999999999999999998)
-int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata);
+int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, ChannelDrop drop, void *userdata);
 /* reply: "probe" with "gaps" and "landlock"; from one that listens with "scopes" and "controllers" too. */
 int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata);
 /* Makes the project `name` in that directory (borrowed), the payload's, and open to that uid. */
-int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, void *userdata);
+int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, ChannelDrop drop, void *userdata);

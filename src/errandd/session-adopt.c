@@ -54,6 +54,7 @@ int session_adopt(Session *s) {
                 return -ENOMEM;
         s->run = run;
         s->settle = 0;
+        session_keep_limits(s, run->config);
         run->shim_state = SHIM_RUNS;
         run->started = state != SESSION_STARTING;
         int r = run_watch_events(run);

@@ -124,6 +124,9 @@ int session_grants_to_broker(Session *s, bool again /* it may have some of them 
 int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);
 
+/* What counts for this run, whatever is configured later: into the record, unless it is there already. */
+void session_keep_limits(Session *s, const Config *c);
+
 /* session-start.c */
 int session_open_project(Session *s, Fault *f); /* s->project, if it is not open already */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);

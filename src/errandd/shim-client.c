@@ -75,11 +75,11 @@ int shim_client_open_pidfd(const ShimClient *s) {
         return TAKE_FD(pidfd);
 }
 
-int shim_client_attach(ShimClient *s, ChannelReply reply, void *userdata) {
+int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "attach");
-        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata) {
@@ -91,12 +91,12 @@ int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelRe
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
 }
 
-int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, void *userdata) {
+int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "signal");
         json_add_u64(&w, "signal", (uint64_t) signal);
-        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 int shim_client_stop(ShimClient *s, usec_t grace, const char *text, ChannelReply reply, void *userdata) {
