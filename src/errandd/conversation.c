@@ -473,7 +473,8 @@ bool conversation_busy(const Conversation *c) {
 void conversation_state(const Conversation *c, ConversationState *ret) {
         size_t taken = c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0;
 
-        *ret = (ConversationState){.known = c->known, .accepted = c->accepted, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE, .prompt = c->turn, .queued = c->n_queued - taken + c->n_prompts,
-                                   .n_questions = c->n_questions};
+        *ret = (ConversationState){.known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
+                                   .prompt = c->turn > 0 ? c->turn : taken > 0 ? c->queued[0] : 0, .queued = c->n_queued - taken + c->n_prompts,
+                                   .accepted = c->accepted, .n_questions = c->n_questions};
         memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));
 }

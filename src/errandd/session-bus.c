@@ -217,6 +217,17 @@ static int append_identity(sd_bus_message *reply, const Session *s) {
         return r < 0 ? r : bus_append_entry_u64(reply, "RefusedCount", record->refused);
 }
 
+/* Of one that is talked to now. */
+static int append_conversation(sd_bus_message *reply, const Session *s) {
+        ConversationState c;
+        int r;
+
+        if (!session_conversation(s, &c) || !c.known)
+                return 0;
+        r = bus_append_entry_u64(reply, "Turn", c.prompt);
+        return r < 0 ? r : bus_append_entry_u64(reply, "QueuedPrompts", c.queued);
+}
+
 static int append_request(sd_bus_message *reply, const SessionRecord *record) {
         const struct {
                 const char *name, *value;
@@ -241,16 +252,6 @@ static int append_request(sd_bus_message *reply, const SessionRecord *record) {
         if (r >= 0 && record->allow_given) /* absent: as configured */
                 r = bus_append_entry_texts(reply, "Allow", record->allow);
         return r < 0 ? r : bus_append_entry_bool(reply, "Interactive", record->interactive);
-}
-
-/* Absent: there is no conversation, or it is not known yet where it is. */
-static int append_conversation(sd_bus_message *reply, const Session *s) {
-        ConversationState c;
-
-        if (!session_conversation(s, &c) || !c.known || (c.turn && c.prompt == 0))
-                return 0;
-        int r = bus_append_entry_u64(reply, "Turn", c.prompt);
-        return r < 0 ? r : bus_append_entry_u64(reply, "QueuedPrompts", c.queued);
 }
 
 static int method_describe(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
