@@ -41,6 +41,11 @@ typedef enum ServerNameMode {
         SERVER_NAME_ENFORCE, /* and closed */
 } ServerNameMode;
 
+typedef enum AgentProtocol {
+        PROTOCOL_NONE, /* its standard streams are the session's */
+        PROTOCOL_ACP,  /* the Agent Client Protocol, on its standard input and output */
+} AgentProtocol;
+
 typedef struct ConfigEgress {
         bool given;           /* without the block every host is allowed; with it none but those named: allow is ["*"] or what it says */
         int mode;             /* EgressMode */
@@ -78,6 +83,7 @@ typedef struct ConfigSandbox {
 typedef struct ConfigAgent {
         bool given;
         char **command;
+        int protocol; /* AgentProtocol, of that command */
         char *provider;
         char *model;
         ConfigProvider *providers;

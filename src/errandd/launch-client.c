@@ -233,6 +233,17 @@ static void add_scope(JsonWriter *w, const LaunchScope *scope, const char *sessi
         json_close_object(w);
 }
 
+static void add_conversation(JsonWriter *w, const LaunchConversation *c) {
+        if (!c)
+                return;
+        json_open_object(w, "conversation");
+        json_add_string(w, "protocol", c->protocol);
+        json_add_u64(w, "startupMs", c->startup / USEC_PER_MSEC);
+        json_add_u64(w, "questionMs", c->question / USEC_PER_MSEC);
+        json_add_u64(w, "abortMs", c->abort / USEC_PER_MSEC);
+        json_close_object(w);
+}
+
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         FdList fds = {};
@@ -263,6 +274,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         json_add_u64(&w, "fileMax", launch->file_max);
         json_add_string(&w, "shimSocket", launch->shim_socket);
         add_scope(&w, launch->scope, launch->session);
+        add_conversation(&w, launch->conversation);
         add_fds(&w, launch, &fds);
         int r = channel_send(l->channel, &w, fds.fds, fds.n, reply, userdata);
         if (r == -EMSGSIZE)

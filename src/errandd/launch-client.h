@@ -32,6 +32,12 @@ typedef struct LaunchScope {
         usec_t cpu_quota_per_sec;
 } LaunchScope;
 
+/* How its shim is to talk to the command. */
+typedef struct LaunchConversation {
+        const char *protocol;
+        usec_t startup, question, abort;
+} LaunchConversation;
+
 typedef struct Launch {
         const char *session;
         char *const *command;
@@ -47,6 +53,7 @@ typedef struct Launch {
         uint64_t file_max;         /* bytes */
         const char *shim_socket;
         const LaunchScope *scope;  /* NULL: none */
+        const LaunchConversation *conversation; /* NULL: none */
         int project, policy, transcript, events, environment, scrub, token; /* borrowed; token only with a broker */
         int stdio[3];              /* -EBADF: none */
 } Launch;

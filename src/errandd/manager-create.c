@@ -151,6 +151,21 @@ static int take_user(const Manager *m, const Caller *caller, const SessionOption
         return r;
 }
 
+/* Who wants the streams for themselves has them: that is no conversation, unless it was asked for by name. */
+static int take_protocol(Manager *m, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        bool streams = o->interactive || o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0, configured = !(o->command && *o->command);
+        const char *protocol = o->protocol ?: configured && !streams && m->config->agent.protocol == PROTOCOL_ACP ? "acp" : "none";
+
+        if (!streq(protocol, "none") && !streq(protocol, "acp"))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "protocol: \"%.64s\" is neither \"none\" nor \"acp\"", protocol);
+        if (streq(protocol, "none"))
+                return 0;
+        if (streams)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "protocol \"acp\" is spoken on the command's standard input and output: leave %s out",
+                                 o->interactive ? "interactive" : "stdin, stdout and stderr");
+        return copy_text(protocol, &record->protocol) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+}
+
 static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
         if (o->provider && !config_find_provider(m->config, o->provider))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "provider: \"%.64s\" is not defined under agent.providers", o->provider);
@@ -163,6 +178,8 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
                 r = take_env(caller, o, record, f);
         if (r >= 0)
                 r = take_user(m, caller, o, record, f);
+        if (r >= 0)
+                r = take_protocol(m, o, record, f);
         if (r < 0)
                 return r;
         record->interactive = o->interactive;

@@ -12,6 +12,7 @@
 #include "errandd/project-tally.h"
 #include "errandd/provider-lookup.h"
 #include "errandd/report.h"
+#include "errandd/turns.h"
 
 #define LAUNCHERS_MAX 16U /* accounts that payloads have; one but for root */
 
@@ -28,6 +29,7 @@ struct Manager {
         ProjectTally tally; /* of it */
         Store *store;
         Ports ports;
+        Turns turns; /* of sessions that are talked to */
         struct Spare *spare; /* NULL: none */
         usec_t spare_wait;  /* what the last one that failed made the next one wait for; 0: none did */
         Session **sessions; /* by id */

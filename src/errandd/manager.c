@@ -367,6 +367,7 @@ int manager_reload(Manager *m, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
+        turns_limit(&m->turns, c->limits.concurrent_turns, c->limits.queue_length);
         spare_renew(m);
         look_up_providers(m);
         return 0;
@@ -458,6 +459,7 @@ int manager_new(sd_event *event, const Paths *paths, Units *units, Config *confi
         m->units = units;
         m->lock = m->records = m->sockets = m->broker_sockets = m->owners = -EBADF;
         m->config = config;
+        turns_limit(&m->turns, config->limits.concurrent_turns, config->limits.queue_length);
         int r = add_timers(m);
         if (r < 0)
                 (void) fault_set(f, ERROR_SETUP, "no timers: %s", strerror(-r));

@@ -42,6 +42,7 @@ static const struct Field {
         {"allow", FIELD_TEXTS, offsetof(SessionRecord, allow), true},
         {"env", FIELD_TEXTS, offsetof(SessionRecord, env), true},
         {"interactive", FIELD_BOOL, offsetof(SessionRecord, interactive), true},
+        {"protocol", FIELD_TEXT, offsetof(SessionRecord, protocol), false},
         {"provider", FIELD_TEXT, offsetof(SessionRecord, provider), false},
         {"model", FIELD_TEXT, offsetof(SessionRecord, model), false},
         {"configuration", FIELD_TEXT, offsetof(SessionRecord, configuration), false},

@@ -23,6 +23,7 @@ typedef struct SessionRecord {
         char **allow;
         char **env;          /* KEY=VALUE of CreateSession; a value reaches the agent, so it is no secret */
         bool interactive;
+        char *protocol;      /* "acp": it is talked to; NULL: its streams are its own */
         char *provider, *model;
         char *configuration; /* the file that counted when it was made; NULL: none did, so the defaults were in force */
         usec_t created, started, ended; /* realtime; 0 = not yet */

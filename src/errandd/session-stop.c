@@ -72,7 +72,8 @@ static void fold_exit(Run *run, bool lost) {
 }
 
 static SessionState final_state(const Run *run) {
-        if (!run->started || !run->exited)
+        /* An agent that cannot be talked to ran, and could not be used. */
+        if (!run->started || !run->exited || streq(run->exit_reason ?: "", "setup"))
                 return SESSION_FAILED;
         return SESSION_STOPPED;
 }
@@ -103,7 +104,7 @@ static void run_free(Manager *m, Run *run) {
         sd_event_source_disable_unref(run->events_watch);
         sd_event_source_disable_unref(run->shim_end);
         sd_event_source_disable_unref(run->deadline);
-        shim_client_free(run->shim);
+        run_drop_shim(run, NULL);
         broker_client_free(run->broker);
         safe_close(run->events);
         safe_close(run->shim_pidfd);
@@ -174,6 +175,7 @@ static void run_finish(Run *run) {
         Session *s = run->session;
         Manager *m = s->manager;
 
+        run_drop_shim(run, "the session has ended");
         (void) session_ingest(s, true);
         session_sweep_sockets(s);
         /* One that failed before its launch has them still, and whoever reads their other ends waits. */
