@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""errand-broker beside squid, tinyproxy and nginx, in one run on one machine: prints numbers and ratios, asserts nothing. A peer that is not installed is left out with a word.
+"""C218: errand-broker beside squid, tinyproxy and nginx, in one run on one machine: prints numbers and ratios, asserts nothing. A peer that is not installed is left out with a word.
 
     bench-broker.py [--quick] [--idle N] [tunnel|idle|call|bulk|memory …]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""10 000 files opened and closed in the sandbox, with Landlock and the filter on, beside the same outside of it, in turns. The program times its own
+"""C218: 10 000 files opened and closed in the sandbox, with Landlock and the filter on, beside the same outside of it, in turns. The program times its own
 loop, so that no start is in it. Prints medians and a ratio; asserts nothing. Argument: bailey. As root it runs as nobody."""
 
 import os
