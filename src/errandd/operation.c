@@ -9,6 +9,7 @@ struct Operation {
         BusLink *link; /* NULL: the client has gone */
         sd_bus_message *call;
         const char *result; /* "" or "h" */
+        char *text;
         Operation *previous, *next;
 };
 
@@ -50,8 +51,14 @@ static void operation_unlink(Operation *o) {
 Operation *operation_free(Operation *o) {
         operation_unlink(o);
         sd_bus_message_unref(o->call);
+        free(o->text);
         free(o);
         return NULL;
+}
+
+void operation_set_text(Operation *o, char *text) {
+        free(o->text);
+        o->text = text;
 }
 
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
@@ -71,6 +78,8 @@ static int operation_answer(Operation *o, const Fault *fault, int fd) {
                 sd_bus_error_free(&error);
                 return r;
         }
+        if (o->text)
+                return sd_bus_reply_method_return(o->call, "s", o->text);
         if (*o->result)
                 return sd_bus_reply_method_return(o->call, o->result, fd); /* duplicates the fd */
         return sd_bus_reply_method_return(o->call, NULL);

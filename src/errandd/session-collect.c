@@ -78,6 +78,10 @@ static void on_removed(_unused_ Message *m, const char *problem, void *userdata)
         finish(userdata, problem);
 }
 
+static void on_unremoved(void *userdata) {
+        finish(userdata, "errandd is ending; remove it when errandd is there again");
+}
+
 int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         LaunchClient *launcher;
 
@@ -100,7 +104,7 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         if (r >= 0)
                 r = session_launcher(s, &launcher, f);
         if (r >= 0) {
-                r = launch_client_collect(launcher, s->record->id, state, on_removed, c);
+                r = launch_client_collect(launcher, s->record->id, state, on_removed, on_unremoved, c);
                 if (r < 0)
                         (void) fault_set(f, ERROR_SETUP, "errand-launch cannot be asked: %s", strerror(-r));
         }

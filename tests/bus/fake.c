@@ -65,6 +65,7 @@ Manager *fake_manager_free(Manager *m) {
         free(m->seen_command);
         free(m->seen_allow);
         free(m->seen_env);
+        free(m->seen_text);
         free(m);
         return NULL;
 }
@@ -332,6 +333,29 @@ int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret,
         *ret_size = max;
         *ret_next = offset + max;
         return 0;
+}
+
+int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f) {
+        free(s->manager->seen_text);
+        s->manager->seen_text = strdup(text);
+        s->manager->seen_operator = caller->operator;
+        return begin(s, done, userdata, f);
+}
+
+int session_interrupt(Session *s, Done done, void *userdata, Fault *f) {
+        return begin(s, done, userdata, f);
+}
+
+int session_answer(Session *s, uint64_t question, const char *option, Done done, void *userdata, Fault *f) {
+        free(s->manager->seen_text);
+        if (asprintf(&s->manager->seen_text, "%llu %s", (unsigned long long) question, option) < 0)
+                abort();
+        return begin(s, done, userdata, f);
+}
+
+bool session_conversation(const Session *s, ConversationState *ret) {
+        *ret = s->manager->conversation;
+        return s->manager->talks;
 }
 
 bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {
