@@ -131,9 +131,12 @@ static int add_rule(int ruleset, const char *path, uint64_t rights) {
         return 0;
 }
 
-/* Landlock grants the sum of what the rules of a path and of all directories above it say: a rule that one above it says already costs each
- * start, and each open, which looks for rules on the way up. Not so by host paths, where a directory can be reached by another mount. */
+/* Landlock grants the sum of what the rules of a path and of all directories above it say, so that one that repeats what another above it
+ * says only costs each start. Not so where files may be written: each open looks upward until the right to truncate is found, too, and
+ * ends there. Nor by host paths, where a directory can be reached by another mount. */
 static bool repeats(const Plan *plan, const PlanAccess *a) {
+        if (a->rights & ACCESS_WRITE)
+                return false;
         for (size_t i = 0; i < plan->n_accesses; i++) {
                 const PlanAccess *above = &plan->accesses[i];
                 if (above->path && (a->rights & ~above->rights) == 0 && !streq(a->path, above->path) && path_beneath(a->path, above->path))
