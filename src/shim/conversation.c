@@ -477,6 +477,7 @@ void conversation_begin(Conversation *c) {
 
 void conversation_finish(Conversation *c) {
         end_all(c, "the agent has ended");
+        rendering_done(&c->rendering); /* so that the transcript is whole before the session's last line */
         c->finished = true;
 }
 

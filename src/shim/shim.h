@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One session's keeper, outside of its sandbox: starts bailey, holds the terminal, writes transcript and events, and goes when all of the
+/* One session's keeper, outside of its sandbox: starts bailey, holds the terminal or the conversation, writes transcript and events, and goes when all of the
  * session is gone. errandd may come and go meanwhile. */
 
 #include <systemd/sd-event.h>
