@@ -7,6 +7,7 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
+#include "errandd/disk-work.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
 #include "errandd/spare.h"
@@ -212,7 +213,7 @@ static int check_count(const Manager *m, const Caller *caller, Fault *f) {
         return 0;
 }
 
-/* Everything of the call is found good, and nothing is on disk: 0, or -EINPROGRESS when the project is to be made. */
+/* Everything of the call is found good, and nothing is on disk: 0, or -EINPROGRESS when the project gets its owner, or is made, first. */
 static int check_create(Manager *m, const Caller *caller, const SessionOptions *o, Place *place, SessionRecord **ret, Fault *f) {
         _cleanup_(session_record_freep) SessionRecord *record = NULL;
 
@@ -229,8 +230,12 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         r = fill_record(m, caller, o, record, f);
-        if (r >= 0 && place->unowned) /* before it is made: two that make it at once do not both own it */
-                r = manager_claim_project(m, caller, place->name, f);
+        if (r >= 0 && place->unowned) { /* before it is made: two that make it at once do not both own it */
+                if (!o->project_made)
+                        return fault_set(f, ERROR_NOT_FOUND, "the project %s has been given up meanwhile; try again", place->name);
+                r = manager_claim_project(m, caller, place->name, o->project_made, o->project_userdata, f);
+                return r < 0 ? r : -EINPROGRESS;
+        }
         if (r >= 0 && place->fd < 0) {
                 r = manager_make_project(m, place->name, caller->uid, o->project_made, o->project_userdata, f);
                 return r < 0 ? r : -EINPROGRESS;
@@ -263,6 +268,7 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
                 return fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", id, strerror(-r));
         }
         TAKE_PTR(record);
+        disk_settle_record(s); /* not waited for: what has not run has nothing to lose by a loss of power */
         s->project = TAKE_FD(place.fd);
         s->rows = o->rows;
         s->columns = o->columns;

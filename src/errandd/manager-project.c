@@ -5,6 +5,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/disk-work.h"
 #include "errandd/project.h"
 #include "errandd/manager-private.h"
 
@@ -67,21 +68,6 @@ int manager_check_project(Manager *m, const Caller *caller, const SessionOptions
         return 0;
 }
 
-int manager_claim_project(Manager *m, const Caller *caller, const char *name, Fault *f) {
-        size_t n = 0;
-
-        int r = caller->operator ? 0 : project_tally_count(&m->tally, m->owners, caller->uid, &n);
-        if (r < 0)
-                return fault_set(f, ERROR_STORAGE, "how many projects are yours cannot be counted: %s", strerror(-r));
-        if (n >= PROJECTS_MAX)
-                return fault_set(f, ERROR_LIMIT, "%u projects are yours already, and the names are for all; name one of them, or have root give up one that is over: "
-                                 "remove it from %s, and its name from %s/.projects", PROJECTS_MAX, m->config->project_root, m->paths->state);
-        r = project_claim(m->owners, name, caller->uid, f);
-        if (r >= 0 && project_tally_add(&m->tally, m->owners, caller->uid) < 0)
-                project_tally_done(&m->tally); /* counted anew the next time */
-        return r;
-}
-
 typedef struct Preparation {
         Manager *manager;
         char *name;
@@ -137,5 +123,69 @@ int manager_open_project(Manager *m, const char *name, int *ret, Fault *f) {
         if (fd < 0)
                 return fd;
         *ret = fd;
+        return 0;
+}
+
+typedef struct Claim {
+        uid_t owner;
+        ProjectDone done;
+        void *userdata;
+} Claim;
+
+/* It is there, or is made for its owner. */
+static void complete(Manager *m, const char *name, const Claim *c) {
+        _cleanup_close_ int fd = -EBADF;
+        Fault f = {};
+
+        int r = manager_open_project(m, name, &fd, &f);
+        if (r == -ENOENT) {
+                fault_done(&f);
+                f = (Fault){};
+                r = manager_make_project(m, name, c->owner, c->done, c->userdata, &f);
+                if (r >= 0)
+                        return;
+        }
+        c->done(r < 0 ? &f : NULL, c->userdata);
+        fault_done(&f);
+}
+
+static void on_claimed(Manager *m, const char *name, int error, void *userdata) {
+        _cleanup_free_ Claim *c = userdata;
+        Fault f = {};
+
+        m->n_claims--;
+        if (error == -EEXIST)
+                (void) fault_set(&f, ERROR_NOT_PERMITTED, "the project %s has become another account's just now; choose another name, or have its owner make the session", name);
+        else if (error < 0)
+                (void) fault_set(&f, ERROR_STORAGE, "whose project %s is cannot be recorded: %s", name, strerror(-error));
+        else if (project_tally_add(&m->tally, m->owners, c->owner) < 0)
+                project_tally_done(&m->tally); /* counted anew the next time */
+        if (error < 0)
+                c->done(&f, c->userdata);
+        else
+                complete(m, name, c);
+        fault_done(&f);
+}
+
+int manager_claim_project(Manager *m, const Caller *caller, const char *name, ProjectDone done, void *userdata, Fault *f) {
+        size_t n = 0;
+
+        /* Together with those that are being written down. */
+        int r = caller->operator ? 0 : project_tally_count(&m->tally, m->owners, caller->uid, &n);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "how many projects are yours cannot be counted: %s", strerror(-r));
+        if (n + (caller->operator ? 0 : m->n_claims) >= PROJECTS_MAX)
+                return fault_set(f, ERROR_LIMIT, "%u projects are yours already, and the names are for all; name one of them, or have root give up one that is over: "
+                                 "remove it from %s, and its name from %s/.projects", PROJECTS_MAX, m->config->project_root, m->paths->state);
+        Claim *c = malloc(sizeof(Claim));
+        if (!c)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        *c = (Claim){.owner = caller->uid, .done = done, .userdata = userdata};
+        r = disk_claim_project(m, name, caller->uid, on_claimed, c);
+        if (r < 0) {
+                free(c);
+                return fault_set(f, ERROR_STORAGE, "whose project %s is cannot be recorded: %s", name, strerror(-r));
+        }
+        m->n_claims++;
         return 0;
 }

@@ -44,7 +44,7 @@ static void on_grant_used(uint32_t number, void *userdata) {
         Session *s = ((Run *) userdata)->session;
 
         int r = session_grant_was_used(s, number, now_realtime());
-        if (r < 0)
+        if (r < 0 && r != -EINPROGRESS)
                 log_session_warning_errno(r, s->record->id, "the use of grant %u cannot be recorded yet; the spool has it: %m", number);
 }
 
