@@ -78,7 +78,7 @@ typedef struct Run {
         uint64_t exit_status;
         usec_t exit_time;
 
-        const char *why;          /* an exit reason of errandd's own: "disk", "idle"; NULL: nobody but the caller stopped it */
+        const char *why;          /* an exit reason of errandd's own: "disk", "idle", "setup"; NULL: nobody but the caller stopped it */
         char *why_text;           /* and the sentence for the transcript */
         DiskWatch *disk;
         IdleWatch *idle;          /* NULL: it may be idle */
