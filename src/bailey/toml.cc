@@ -13,6 +13,8 @@ struct AssertionFailed {};
 #define TOML_ASSERT(expr) ((expr) ? static_cast<void>(0) : assertion_failed())
 #define TOML_EXCEPTIONS 1
 #define TOML_HEADER_ONLY 1
+/* The other way reads a float through a stream, whose locales would be half of the program and of what is relocated at each start. */
+#define TOML_FLOAT_CHARCONV 1
 #define TOML_ENABLE_FORMATTERS 0
 #define TOML_MAX_NESTED_VALUES 32
 

@@ -26,15 +26,27 @@ static void append(JsonWriter *w, const char *s, size_t n) {
         w->text[w->size] = 0;
 }
 
+/* Bytes that stand for themselves: nearly all there are. */
+static size_t plain(const unsigned char *p, const unsigned char *end) {
+        const unsigned char *q = p;
+
+        while (q < end && *q >= 0x20 && *q < 0x7f && *q != '"' && *q != '\\')
+                q++;
+        return (size_t) (q - p);
+}
+
 static void append_quoted(JsonWriter *w, const char *s, size_t size) {
         const unsigned char *p = (const unsigned char *) s, *end = p + size;
 
         append(w, "\"", 1);
         while (p < end) {
-                size_t n = utf8_sequence(p, (size_t) (end - p));
+                size_t run = plain(p, end), n = run ?: utf8_sequence(p, (size_t) (end - p));
                 char escaped[8];
 
-                if (n == 0) {
+                if (run > 0) {
+                        append(w, (const char *) p, run);
+                        p += run;
+                } else if (n == 0) {
                         append(w, "\xef\xbf\xbd", 3);
                         p++;
                 } else if (*p == '"' || *p == '\\') {
@@ -121,6 +133,11 @@ void json_add_bool(JsonWriter *w, const char *key, bool value) {
 void json_add_null(JsonWriter *w, const char *key) {
         begin_value(w, key);
         append(w, "null", 4);
+}
+
+void json_add_raw(JsonWriter *w, const char *key, const char *text, size_t size) {
+        begin_value(w, key);
+        append(w, text, size);
 }
 
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size) {

@@ -27,6 +27,8 @@ void json_add_strings(JsonWriter *w, const char *key, char *const *list);
 void json_add_u64(JsonWriter *w, const char *key, uint64_t value);
 void json_add_bool(JsonWriter *w, const char *key, bool value);
 void json_add_null(JsonWriter *w, const char *key);
+/* A whole value as it is written elsewhere; that it is JSON is the caller's to know. */
+void json_add_raw(JsonWriter *w, const char *key, const char *text, size_t size);
 
 /* Moves the text out, NUL-terminated; negative errno if anything failed. */
 int json_writer_finish(JsonWriter *w, char **ret, size_t *ret_size);

@@ -15,19 +15,25 @@ bool ascii_case_equal(const char *a, size_t a_size, const char *b) {
         return true;
 }
 
-char *string_escape_control(const char *s) {
+static char *escape_control(const char *s, size_t size, bool lines) {
         static const char hex[] = "0123456789abcdef";
         const unsigned char *in = (const unsigned char *) s;
-        const unsigned char *end = in + strlen(s);
+        const unsigned char *end = in + size;
         char *out = malloc((size_t) (end - in) * 4 + 1), *p = out;
 
         if (!out)
                 return NULL;
         while (in < end) {
+                if (*in >= 0x20 && *in < 0x7f) { /* nearly all there is */
+                        *p++ = (char) *in++;
+                        continue;
+                }
                 size_t n = utf8_sequence(in, (size_t) (end - in));
                 bool c1 = n == 2 && in[0] == 0xc2 && in[1] < 0xa0;
 
-                if (*in == '\n' || *in == '\t') {
+                if (lines && (*in == '\n' || *in == '\t'))
+                        *p++ = (char) *in++;
+                else if (*in == '\n' || *in == '\t') {
                         *p++ = '\\';
                         *p++ = *in++ == '\n' ? 'n' : 't';
                 } else if (n == 0 || c1 || *in < 0x20 || *in == 0x7f) {
@@ -45,6 +51,14 @@ char *string_escape_control(const char *s) {
         }
         *p = 0;
         return out;
+}
+
+char *string_escape_control(const char *s) {
+        return escape_control(s, strlen(s), false);
+}
+
+char *string_escape_control_text(const char *s, size_t size) {
+        return escape_control(s, size, true);
 }
 
 char *string_quote_shell(const char *s) {

@@ -44,6 +44,8 @@ bool ascii_case_equal(const char *a, size_t a_size, const char *b);
 /* C0, DEL, C1 and invalid UTF-8 become \xNN, so that text from outside cannot move a terminal's cursor or forge a line.
  * A tab becomes \t, a newline \n, a backslash stays. NULL when out of memory. */
 char *string_escape_control(const char *s);
+/* The same of s[0…size) as text of several lines: newlines and tabs stay. */
+char *string_escape_control_text(const char *s, size_t size);
 
 /* A word that a shell reads as s: s itself when nothing in it is special, else in single quotes. NULL when out of memory. */
 char *string_quote_shell(const char *s);

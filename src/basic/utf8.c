@@ -28,3 +28,23 @@ bool utf8_valid(const char *s) {
         }
         return true;
 }
+
+size_t utf8_put(unsigned code, char *out) {
+        if (code < 0x80) {
+                out[0] = (char) code;
+                return 1;
+        }
+        size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+        for (size_t i = n; i-- > 1; code >>= 6)
+                out[i] = (char) (0x80 | (code & 0x3f));
+        out[0] = (char) ((0xf00U >> n) | code);
+        return n;
+}
+
+size_t utf8_cut(const char *s, size_t size, size_t max) {
+        if (size <= max)
+                return size;
+        while (max > 0 && ((unsigned char) s[max] & 0xc0) == 0x80)
+                max--;
+        return max;
+}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -49,6 +51,12 @@ static void forget_options(int fd) {
         static const struct linger off = {};
         (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &off, sizeof(off));
         (void) setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &(int){0}, sizeof(int));
+}
+
+/* What is accepted inherits it. Between the two ends of a loopback interface there is no path to be fair on; but a host whose default is BBR paces
+ * every piece there by a timer, which takes longer than the piece. Reno is in every kernel, and open to every account. */
+static void forget_path(int listener) {
+        (void) setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, "reno", STRLEN("reno"));
 }
 
 static void *acceptor_thread(void *userdata) {
@@ -137,6 +145,8 @@ int acceptor_new(sd_event *event, int listener, AcceptHandler handler, void *use
                 r = fd_nonblock(a->queue[0], true);
         if (r >= 0)
                 r = fd_nonblock(listener, true); /* as long as the session leaves it so; nothing rests on it */
+        if (r >= 0)
+                forget_path(listener);
         if (r >= 0)
                 r = sd_event_add_io(event, &a->io, a->queue[0], EPOLLIN, on_queue, a);
         if (r >= 0)

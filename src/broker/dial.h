@@ -7,8 +7,8 @@
 
 #include <systemd/sd-event.h>
 
-#include "broker/addresses.h"
 #include "broker/hosts.h"
+#include "shared/addresses.h"
 
 typedef enum DialResult {
         DIAL_CONNECTED,

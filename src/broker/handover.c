@@ -107,6 +107,13 @@ static void send_ready(Handover *h, int fd) {
         close_listener(h);
 }
 
+/* One that waited and gave up has nothing to hand over any more, though what it sent can be read. */
+static bool has_gone(int fd) {
+        struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+        return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents, void *userdata) {
         _cleanup_(message_freep) Message *m = NULL;
         _cleanup_free_ char *problem = NULL;
@@ -117,6 +124,8 @@ static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t rev
         int r = message_receive(fd, &m, &problem);
         if (r == -EAGAIN)
                 return 0;
+        if (r >= 0 && has_gone(fd))
+                r = -ECONNRESET;
         if (r >= 0) {
                 r = take_listener(h, m, &phrase);
                 if (r >= 0)
@@ -202,16 +211,9 @@ unsigned handover_wrong_tokens(const Handover *h) {
         return h ? h->wrong_tokens : 0;
 }
 
-/* One that waited and gave up has nothing to hand over any more, though what it sent can be read. */
-static bool has_gone(int fd) {
-        struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-
-        return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
-}
-
 void handover_begin(Handover *h) {
         for (size_t i = 0; i < HANDOVERS_MAX; i++)
-                if (h->guests[i].io && (has_gone(h->guests[i].fd) || sd_event_source_set_enabled(h->guests[i].io, SD_EVENT_ON) < 0))
+                if (h->guests[i].io && sd_event_source_set_enabled(h->guests[i].io, SD_EVENT_ON) < 0)
                         guest_close(&h->guests[i]);
 }
 

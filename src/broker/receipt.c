@@ -86,6 +86,10 @@ static int escape_and_cut(const char *data, size_t size, char **ret) {
                 return -ENOMEM;
         for (size_t i = 0; i < size;) {
                 const unsigned char *s = (const unsigned char *) data + i;
+                if (*s >= 0x20 && *s < 0x7f && n < RECEIPT_PATH_MAX) { /* nearly all there is */
+                        out[n++] = data[i++];
+                        continue;
+                }
                 size_t k = utf8_sequence(s, size - i);
                 bool control = k == 0 || s[0] < 0x20 || s[0] == 0x7f || (k == 2 && s[0] == 0xc2 && s[1] < 0xa0) || reorders(s, k);
 

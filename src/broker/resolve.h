@@ -7,7 +7,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "broker/addresses.h"
+#include "shared/addresses.h"
 
 typedef struct Resolver Resolver;
 typedef struct Query Query;

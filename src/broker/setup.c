@@ -118,11 +118,6 @@ static int parse_allow(Setup *s, JsonObject *egress, char **ret_problem) {
         return 0;
 }
 
-/* No exception lifts these: whoever wrote the list did not mean them. */
-static bool never_opened(const char *what) {
-        return streq_ptr(what, "cloud-fabric") || streq_ptr(what, "unspecified");
-}
-
 static int parse_allow_internal(Setup *s, JsonObject *egress, char **ret_problem) {
         JsonArray *list;
         size_t n;
@@ -143,7 +138,7 @@ static int parse_allow_internal(Setup *s, JsonObject *egress, char **ret_problem
                 if (address_parse(text, a) < 0)
                         return problem_set(ret_problem, "\"egress.allowInternal[%zu]\" (%.64s) is not an address in its plain form", i, text);
                 const char *what = address_classify(a);
-                if (never_opened(what))
+                if (address_never_opened(what))
                         return problem_set(ret_problem, "\"egress.allowInternal[%zu]\" (%.64s) is %s; it is never opened", i, text, what);
                 s->n_allow_internal++;
         }
@@ -331,7 +326,7 @@ bool setup_port_allowed(const Setup *s, uint16_t port) {
 
 bool setup_internal_allowed(const Setup *s, const Address *a) {
         if (s->allow_internal_any)
-                return !never_opened(address_classify(a));
+                return !address_never_opened(address_classify(a));
         for (size_t i = 0; i < s->n_allow_internal; i++)
                 if (address_equal(s->allow_internal + i, a))
                         return true;

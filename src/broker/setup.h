@@ -23,9 +23,9 @@
 #include <json-glib/json-glib.h>
 
 #include "basic/secret.h"
-#include "broker/addresses.h"
 #include "broker/budget.h"
 #include "broker/hosts.h"
+#include "shared/addresses.h"
 #include "shared/capability.h"
 #include "shared/message.h"
 #include "shared/placement.h"

@@ -126,17 +126,24 @@ TlsPeer *tls_peer_free(TlsPeer *p) {
         return mfree(p);
 }
 
+/* All that came was taken, and the kernel gave less than it was asked for: true once, and then it is asked again. An idle connection holds no memory. */
+static bool nothing_came(TlsSession *s) {
+        if (s->ahead_start < s->ahead_end || !s->drained)
+                return false;
+        s->drained = false;
+        s->ahead = mfree(s->ahead);
+        return true;
+}
+
 /* GnuTLS asks for a record's five bytes, and then for the rest: both come with one call here, and small records several at a time. */
 static ssize_t pull(gnutls_transport_ptr_t userdata, void *data, size_t size) {
         TlsSession *s = userdata;
 
+        if (nothing_came(s)) {
+                errno = EAGAIN;
+                return -1;
+        }
         if (s->ahead_start == s->ahead_end) {
-                if (s->drained) {
-                        s->drained = false;
-                        s->ahead = mfree(s->ahead);
-                        errno = EAGAIN;
-                        return -1;
-                }
                 if (!s->ahead)
                         s->ahead = malloc(AHEAD_SIZE);
                 ssize_t n = s->ahead ? recv(s->fd, s->ahead, AHEAD_SIZE, MSG_DONTWAIT) : recv(s->fd, data, size, MSG_DONTWAIT);
@@ -291,6 +298,9 @@ int tls_handshake(TlsSession *s, uint32_t *ret_events, char *problem) {
 }
 
 ssize_t tls_read(TlsSession *s, void *data, size_t size) {
+        /* GnuTLS makes room for a record before it asks for one. */
+        if (gnutls_record_check_pending(s->session) == 0 && nothing_came(s))
+                return -EAGAIN;
         /* Tickets, ignored renegotiations and warnings are not data; a peer that sends nothing else is stopped. */
         for (unsigned i = 0; i < 64; i++) {
                 ssize_t n = gnutls_record_recv(s->session, data, size);

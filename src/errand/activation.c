@@ -2,6 +2,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errand/activation.h"
+#include "errandd/paths.h"
 #include "shared/bus-object.h"
 
 #define SYSTEMD "org.freedesktop.systemd1"
@@ -93,7 +94,7 @@ static bool ask_for_start(const Activation *a) {
 
 /* errandd's own exit codes. */
 static int why(const Activation *a, char **ret) {
-        const char *file = a->kind == MESSAGE_BUS_SYSTEM ? "/etc/errand/errand.json" : "~/.config/errand/errand.json";
+        const char *file = a->kind == MESSAGE_BUS_SYSTEM ? PATHS_CONFIG_SYSTEM : PATHS_CONFIG_OWN_SHOWN;
         const char *systemctl = a->kind == MESSAGE_BUS_SYSTEM ? "systemctl" : "systemctl --user";
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_free_ char *result = NULL;

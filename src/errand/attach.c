@@ -12,6 +12,7 @@
 #include "errand/attach.h"
 #include "errand/describe.h"
 #include "errand/follow.h"
+#include "errand/journal-stream.h"
 #include "errand/keys.h"
 #include "errand/message-bus.h"
 #include "errand/modes.h"
@@ -181,7 +182,7 @@ static int join_pipes(Attachment *a) {
         if (r >= 0 && a->pipes->out >= 0)
                 r = add_relay(a, a->pipes->out, STDOUT_FILENO, NULL, on_output_end, &a->out);
         if (r >= 0 && a->pipes->error >= 0)
-                r = add_relay(a, a->pipes->error, STDERR_FILENO, NULL, on_output_end, &a->error);
+                r = add_relay(a, a->pipes->error, journal_stream(STDERR_FILENO), NULL, on_output_end, &a->error);
         return r;
 }
 

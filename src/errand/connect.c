@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
 #include <stdarg.h>
+#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"
@@ -230,6 +232,11 @@ static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret)
                 fault_done(&f);
                 return EXIT_FAILED;
         }
+        /* Whoever it is that would read it. */
+        if (q->config && faccessat(AT_FDCWD, p->config, R_OK, AT_EACCESS) < 0) {
+                log_error_errno(errno, "--config: %s cannot be read: %m", p->config);
+                return EXIT_CONFIGURATION;
+        }
         r = embedded_connect(p, &fd);
         if (r >= 0 && !same_configuration(q, p, fd)) {
                 safe_close(fd);
@@ -237,11 +244,11 @@ static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret)
         }
         reload = r >= 0 && q->config;
         if ((r == -ENOENT || r == -ECONNREFUSED) && may_start(q, flags, p)) {
-                if ((flags & CONNECT_START_SAYS) && !q->embedded)
-                        say_embedded(q);
                 r = embedded_start(p, q, &fd);
                 if (r != EXIT_OK)
                         return r;
+                if ((flags & CONNECT_START_SAYS) && !q->embedded) /* of one that runs: why one did not start is what is read first */
+                        say_embedded(q);
         } else if (r < 0)
                 return refuse_connection(p, r);
         r = speak(fd, p, &c);

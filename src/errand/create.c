@@ -169,6 +169,8 @@ static int append_options(sd_bus_message *m, const Request *q, bool interactive,
                 r = append_text(m, "user", q->account);
         if (r >= 0)
                 r = append_text(m, "network", q->network);
+        if (r >= 0)
+                r = append_text(m, "protocol", q->protocol);
         if (r >= 0 && q->n_operands > 0)
                 r = append_texts(m, "command", q->operands);
         if (r >= 0 && q->allow)

@@ -37,7 +37,8 @@ static int read_description(sd_bus_message *m, Description *d) {
                 {"Backend", 's', &d->backend},   {"Command", 'a', &d->command},      {"Allow", 'a', &d->allow},
                 {"ExitStatus", 'i', &d->status}, {"OwnerUid", 'u', &d->owner},       {"PayloadUid", 'u', &d->payload},
                 {"CreatedUSec", 't', &d->created}, {"StartedUSec", 't', &d->started}, {"EndedUSec", 't', &d->ended},
-                {"RefusedCount", 't', &d->refused}, {"Interactive", 'b', &d->interactive},
+                {"RefusedCount", 't', &d->refused}, {"Interactive", 'b', &d->interactive}, {"Protocol", 's', &d->protocol},
+                {"Turn", 't', &d->turn}, {"QueuedPrompts", 't', &d->queued},
         };
 
         int r = entries_read(m, entries, ELEMENTSOF(entries));
@@ -50,7 +51,7 @@ static int read_description(sd_bus_message *m, Description *d) {
 
 static int take_description(sd_bus_message *m /* taken */, const char *id, Description *ret) {
         _cleanup_(description_done) Description d = {.state = "", .reason = "", .text = "", .project = "", .provider = "", .model = "", .network = "", .backend = "",
-                                                     .message = m};
+                                                     .protocol = "none", .turn = UINT64_MAX, .message = m};
 
         int r = read_description(m, &d);
         if (r < 0) {

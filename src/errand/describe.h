@@ -6,12 +6,14 @@
 #include "errand/connect.h"
 
 typedef struct Description {
-        const char *state, *reason, *text, *project, *provider, *model, *network, *backend; /* of the message; never NULL after describe() */
+        const char *state, *reason, *text, *project, *provider, *model, *network, *backend, *protocol; /* of the message; never NULL after describe() */
         char *command; /* nor this */
         char *allow;   /* NULL: as configured */
         int status;
         uint32_t owner, payload;
         uint64_t created, started, ended, refused;
+        uint64_t turn;   /* of a conversation: the prompt whose turn it is; 0: none's; UINT64_MAX: not told */
+        uint64_t queued; /* prompts that wait */
         bool interactive;
         sd_bus_message *message; /* rewound: for JSON */
 } Description;

@@ -5,6 +5,7 @@
 
 #include "basic/log.h"
 #include "errand/connect.h"
+#include "errand/journal-stream.h"
 #include "errand/output.h"
 #include "errand/verbs.h"
 
@@ -55,10 +56,12 @@ int main(int argc, char **argv) {
         /* A reader of ours that goes away is an error like another: it must not take a session, or a terminal's mode, with it. */
         (void) signal(SIGPIPE, SIG_IGN);
         table_setup();
+        journal_stream_stdout();
 
         if (request_parse(argc, argv, &q) < 0)
                 return q.verb && q.verb->run == verb_run ? EXIT_NOT_SET_UP : EXIT_FAILED;
         code = act(&q);
         int flushed = output_flush();
+        journal_stream_drain();
         return code == EXIT_OK ? flushed : code;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <poll.h>
 #include <pwd.h>
-#include <unistd.h>
 
 #include "basic/log.h"
 #include "basic/text.h"
@@ -10,7 +8,7 @@
 #include "errand/grants.h"
 #include "errand/json-output.h"
 #include "errand/known.h"
-#include "errand/message-bus.h"
+#include "errand/listener.h"
 #include "errand/output.h"
 #include "errand/sessions.h"
 #include "errand/verbs.h"
@@ -18,35 +16,26 @@
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 #define PROPERTIES "org.freedesktop.DBus.Properties"
-#define RETRY_MSEC 500 /* an errandd of one's own comes back without telling anybody */
 
 /* What errandd tells its subscribers, a line each. Everything comes by signals sent to this connection alone; what a restart of errandd
  * swallowed is found by comparing what was known with what it lists then. */
 typedef struct Monitor {
-        const Request *request;
-        Connection *connection;
+        Listener listener;
         Known known;
-        bool disconnected, leaving;
-        int code;
 } Monitor;
 
 static bool is_wanted(const Monitor *m, const char *id) {
-        for (size_t i = 0; i < m->request->n_operands; i++)
-                if (streq(m->request->operands[i], id))
+        for (size_t i = 0; i < m->listener.request->n_operands; i++)
+                if (streq(m->listener.request->operands[i], id))
                         return true;
-        return m->request->n_operands == 0;
-}
-
-static void leave(Monitor *m, int code) {
-        m->leaving = true;
-        m->code = code;
+        return m->listener.request->n_operands == 0;
 }
 
 /* ---- a line ---- */
 
 static void flush(Monitor *m) {
         if (fflush(stdout) != 0)
-                leave(m, errno == EPIPE ? EXIT_OK : EXIT_FAILED); /* a reader that has seen enough */
+                listener_leave(&m->listener, errno == EPIPE ? EXIT_OK : EXIT_FAILED); /* a reader that has seen enough */
 }
 
 _printf_(4, 5) static void say(Monitor *m, const char *who, TableColour colour, const char *format, ...) {
@@ -71,7 +60,7 @@ static void json_begin(JsonWriter *w, const char *event, const char *session) {
 static void json_end(Monitor *m, JsonWriter *w) {
         json_close_object(w);
         if (json_print(w, stdout) != EXIT_OK)
-                leave(m, EXIT_FAILED);
+                listener_leave(&m->listener, EXIT_FAILED);
         json_writer_done(w);
         flush(m);
 }
@@ -79,7 +68,7 @@ static void json_end(Monitor *m, JsonWriter *w) {
 static void tell_daemon(Monitor *m, const char *event, TableColour colour, const char *text) {
         JsonWriter w = {};
 
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, event, NULL);
                 json_end(m, &w);
         } else
@@ -88,11 +77,11 @@ static void tell_daemon(Monitor *m, const char *event, TableColour colour, const
 
 /* The first line, from which on nothing is missed. */
 static void tell_listening(Monitor *m) {
-        const char *place = m->connection->place;
+        const char *place = m->listener.connection->place;
         unsigned live = known_count_live(&m->known);
         JsonWriter w = {};
 
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "listening", NULL);
                 json_add_string(&w, "place", place);
                 json_add_u64(&w, "live", live);
@@ -110,7 +99,7 @@ static void tell_state(Monitor *m, const char *id, const char *state) {
 
         if (!is_wanted(m, id))
                 return;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "state", id);
                 json_add_string(&w, "state", state);
                 json_end(m, &w);
@@ -124,7 +113,7 @@ static void tell_new(Monitor *m, const char *id, const char *state, uint32_t own
 
         if (!is_wanted(m, id))
                 return;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "new", id);
                 json_add_string(&w, "state", state);
                 if (owner != UINT32_MAX)
@@ -141,7 +130,7 @@ static void tell_removed(Monitor *m, const char *id) {
 
         if (!is_wanted(m, id))
                 return;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "removed", id);
                 json_end(m, &w);
         } else
@@ -155,7 +144,7 @@ static void tell_grant(Monitor *m, const char *event, const char *id, unsigned n
 
         if (!is_wanted(m, id))
                 return;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, event, id);
                 json_add_u64(&w, "number", number);
                 json_add_string(&w, "host", host);
@@ -196,7 +185,7 @@ static int note_session(const SessionLine *s, void *userdata) {
         if (session_has_ended(s->state))
                 return EXIT_OK;
         /* It may have gone since. */
-        r = grants_each(l->monitor->connection, s->id, note_grant, l);
+        r = grants_each(l->monitor->listener.connection, s->id, note_grant, l);
         return r == EXIT_NOT_THERE ? EXIT_OK : r;
 }
 
@@ -204,17 +193,16 @@ static void on_forgotten_session(const char *id, void *userdata) {
         tell_removed(userdata, id);
 }
 
-/* Asks for signals first, so that nothing falls between them and the list. An ExitCode. */
-static int catch_up(Monitor *m, bool announce) {
-        Listing l = {.monitor = m, .announce = announce};
-        int r;
+static int catch_up(bool again, void *userdata) {
+        Monitor *m = userdata;
+        Listing l = {.monitor = m, .announce = again};
 
-        r = manager_call(m->connection, "Subscribe", "Failed to listen to errandd", NULL, NULL);
         known_mark(&m->known);
-        if (r == EXIT_OK)
-                r = sessions_each(m->connection, true, note_session, &l);
+        int r = sessions_each(m->listener.connection, true, note_session, &l);
         if (r == EXIT_OK)
                 known_forget_marked(&m->known, on_forgotten_session, m);
+        if (r == EXIT_OK && !again)
+                tell_listening(m);
         return r;
 }
 
@@ -274,7 +262,7 @@ static void on_refused(Monitor *m, const char *id, sd_bus_message *message) {
 
         if (sd_bus_message_read(message, "squ", &host, &port, &count) < 0)
                 return;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "refused", id);
                 json_add_string(&w, "host", host);
                 json_add_u64(&w, "port", port);
@@ -293,7 +281,7 @@ static void on_notice(Monitor *m, const char *id, sd_bus_message *message) {
         /* A refused host is told by EgressRefused. */
         if (sd_bus_message_read(message, "ss", &kind, &text) < 0 || streq(kind, "egress"))
                 return;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "notice", id);
                 json_add_string(&w, "kind", kind);
                 json_add_string(&w, "text", text);
@@ -311,9 +299,9 @@ static void on_exited(Monitor *m, const char *id, sd_bus_message *message) {
 
         if (sd_bus_message_read(message, "si", &reason, &status) < 0)
                 return;
-        if (streq(reason, "setup") && describe(m->connection, id, &d) == EXIT_OK && *d.text)
+        if (streq(reason, "setup") && describe(m->listener.connection, id, &d) == EXIT_OK && *d.text)
                 text = d.text;
-        if (m->request->json) {
+        if (m->listener.request->json) {
                 json_begin(&w, "exited", id);
                 json_add_string(&w, "reason", reason);
                 json_add_u64(&w, "status", (uint64_t) MAX(status, 0));
@@ -337,53 +325,9 @@ static void on_session_signal(Monitor *m, sd_bus_message *message, const char *m
                 on_exited(m, o.session, message);
 }
 
-static void on_unsubscribed(Monitor *m) {
-        tell_daemon(m, "events-lost", COLOUR_BAD, "some events are lost: they came faster than they were read");
-        int r = catch_up(m, true);
-        if (r != EXIT_OK && r != EXIT_NO_DAEMON)
-                leave(m, r);
-}
-
-/* On a message bus errandd may be restarted, and this connection stays. */
-static int on_owner(sd_bus_message *message, void *userdata, _unused_ sd_bus_error *error) {
-        const char *name, *owner;
+static void on_signal(sd_bus_message *message, const char *interface, const char *member, void *userdata) {
         Monitor *m = userdata;
 
-        if (!streq_ptr(sd_bus_message_get_sender(message), BUS_DRIVER) || sd_bus_message_read(message, "sss", &name, NULL, &owner) < 0 ||
-            !streq(name, BUS_NAME))
-                return 0;
-        if (!*owner) {
-                tell_daemon(m, "errandd-gone", COLOUR_BAD, "errandd went away; sessions that run go on, and it is waited for");
-                return 0;
-        }
-        if (connection_set_owner(m->connection, owner) != EXIT_OK) {
-                leave(m, EXIT_FAILED);
-                return 0;
-        }
-        tell_daemon(m, "errandd-back", COLOUR_GOOD, "errandd is back");
-        int r = catch_up(m, true);
-        if (r != EXIT_OK && r != EXIT_NO_DAEMON) /* gone again: told by the next of these signals */
-                leave(m, r);
-        return 0;
-}
-
-static int on_message(sd_bus_message *message, void *userdata, _unused_ sd_bus_error *error) {
-        const char *interface, *member;
-        Monitor *m = userdata;
-        uint8_t type;
-
-        if (sd_bus_message_get_type(message, &type) < 0 || type != SD_BUS_MESSAGE_SIGNAL)
-                return 0;
-        interface = sd_bus_message_get_interface(message);
-        member = sd_bus_message_get_member(message);
-        if (!interface || !member)
-                return 0;
-        if (streq(interface, BUS_DRIVER ".Local")) {
-                m->disconnected = true;
-                return 0;
-        }
-        if (!connection_is_errandd(m->connection, message))
-                return 0;
         if (streq(interface, BUS_SESSION_INTERFACE))
                 on_session_signal(m, message, member);
         else if (streq(interface, OBJECT_MANAGER) && streq(member, "InterfacesAdded"))
@@ -392,97 +336,35 @@ static int on_message(sd_bus_message *message, void *userdata, _unused_ sd_bus_e
                 on_removed(m, message);
         else if (streq(interface, PROPERTIES) && streq(member, "PropertiesChanged"))
                 on_changed(m, message);
-        else if (streq(interface, BUS_MANAGER_INTERFACE) && streq(member, "Unsubscribed"))
-                on_unsubscribed(m);
-        return 0;
 }
 
-/* ---- all of it ---- */
+static void on_event(ListenerEvent event, void *userdata) {
+        Monitor *m = userdata;
 
-static int listen_to(Monitor *m) {
-        sd_bus *bus = m->connection->bus;
-        int r;
-
-        m->connection->listens = true;
-        r = sd_bus_add_filter(bus, NULL, on_message, m);
-        if (r >= 0 && m->connection->owner)
-                r = sd_bus_add_match(bus, NULL, "type='signal',sender='" BUS_DRIVER "',member='NameOwnerChanged',arg0='" BUS_NAME "'", on_owner, m);
-        if (r < 0) {
-                log_error_errno(r, "Failed to listen to errandd: %m");
-                return EXIT_FAILED;
+        switch (event) {
+        case LISTENER_GONE:
+                tell_daemon(m, "errandd-gone", COLOUR_BAD, "errandd went away; sessions that run go on, and it is waited for");
+                break;
+        case LISTENER_ENDED:
+                tell_daemon(m, "errandd-gone", COLOUR_BAD, "errandd went away, and what ran with it; another one is waited for");
+                break;
+        case LISTENER_BACK:
+                tell_daemon(m, "errandd-back", COLOUR_GOOD, "errandd is back");
+                break;
+        case LISTENER_MISSED:
+                tell_daemon(m, "events-lost", COLOUR_BAD, "some events are lost: they came faster than they were read");
+                break;
+        default:
+                break;
         }
-        return EXIT_OK;
-}
-
-/* Until the connection breaks, or nobody reads what is written. */
-static int follow(Monitor *m) {
-        sd_bus *bus = m->connection->bus;
-
-        while (!m->leaving && !m->disconnected) {
-                struct pollfd ends[] = {{.fd = sd_bus_get_fd(bus)}, {.fd = STDOUT_FILENO /* POLLERR */}};
-                int r = sd_bus_process(bus, NULL);
-
-                if (r > 0)
-                        continue;
-                if (r >= 0)
-                        r = sd_bus_get_events(bus);
-                if (r < 0) {
-                        m->disconnected = true;
-                        break;
-                }
-                ends[0].events = (short) r;
-                if (poll(ends, ELEMENTSOF(ends), -1) > 0 && ends[1].revents)
-                        leave(m, EXIT_OK);
-        }
-        return m->code;
-}
-
-/* Only an errandd of one's own is behind the connection itself. */
-static int await_another(Monitor *m) {
-        struct pollfd out = {.fd = STDOUT_FILENO};
-
-        tell_daemon(m, "errandd-gone", COLOUR_BAD, "errandd went away, and what ran with it; another one is waited for");
-        while (!m->leaving) {
-                Connection *c = NULL;
-
-                if (connection_again(m->request, &c) == EXIT_OK) {
-                        connection_free(m->connection);
-                        m->connection = c;
-                        m->disconnected = false;
-                        tell_daemon(m, "errandd-back", COLOUR_GOOD, "errandd is back");
-                        return EXIT_OK;
-                }
-                if (poll(&out, 1, RETRY_MSEC) > 0)
-                        leave(m, EXIT_OK);
-        }
-        return m->code;
 }
 
 int verb_monitor(const Request *q) {
-        Monitor m = {.request = q};
-        bool again = false;
-        int r;
+        static const ListenerCalls calls = {.ready = catch_up, .signal = on_signal, .event = on_event};
+        Monitor m = {.listener = {.request = q, .calls = &calls, .interrupts = -EBADF}};
 
-        r = connection_open(q, CONNECT_START_STATE | CONNECT_START_SAYS, &m.connection);
-        while (r == EXIT_OK && !m.leaving) {
-                r = listen_to(&m);
-                if (r == EXIT_OK)
-                        r = catch_up(&m, again);
-                if (r == EXIT_OK && !again)
-                        tell_listening(&m);
-                if (r == EXIT_OK)
-                        r = follow(&m);
-                if (r == EXIT_NO_DAEMON || m.disconnected) {
-                        if (m.connection->mode != CONNECT_EMBEDDED) {
-                                log_error("%s is gone, and errandd with it", m.connection->place);
-                                r = EXIT_NO_DAEMON;
-                                break;
-                        }
-                        r = await_another(&m);
-                        again = true;
-                }
-        }
+        m.listener.userdata = &m;
+        int r = listener_run(&m.listener, CONNECT_START_STATE | CONNECT_START_SAYS);
         known_done(&m.known);
-        connection_free(m.connection);
         return r;
 }

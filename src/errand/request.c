@@ -201,6 +201,14 @@ static int check_operands(const Request *q) {
                 log_error("--terminal and --no-terminal contradict each other");
                 return -EINVAL;
         }
+        if (q->protocol && !streq(q->protocol, "none") && !streq(q->protocol, "acp")) {
+                log_error("--protocol %.64s: there are acp and none", q->protocol);
+                return -EINVAL;
+        }
+        if (q->keep_terminal && q->protocol && streq(q->protocol, "acp")) {
+                log_error("--terminal and --protocol acp contradict each other: the agent's input and output are the conversation");
+                return -EINVAL;
+        }
         if (q->system + q->user + q->embedded > 1) {
                 log_error("--system, --user and --embedded contradict each other: each names another errandd");
                 return -EINVAL;

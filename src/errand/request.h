@@ -11,9 +11,9 @@ typedef struct Request {
         const Verb *verb;
         bool help, version, print_verbs;
         bool json, no_pager, system, user, embedded, no_start, quiet;
-        bool follow, all, keep_terminal, no_terminal, attach, remove;
+        bool follow, all, keep_terminal, no_terminal, attach, remove, no_wait;
         const char *state_dir, *config, *account;
-        const char *project, *id, *provider, *model, *network, *file;
+        const char *project, *id, *provider, *model, *network, *protocol, *file;
         const char *signal, *outcome, *since, *limit;
         char **allow, **env;
         char *const *operands; /* ends with NULL; for run and create the command, empty for the configured agent's */

@@ -80,6 +80,13 @@ int verb_session_stop(const Request *q) {
         return for_each(q, stop_one);
 }
 
+int verb_session_interrupt(const Request *q) {
+        _cleanup_(connection_freep) Connection *c = NULL;
+        int r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
+
+        return r == EXIT_OK ? session_call(c, q->operands[0], "Interrupt", "Failed to interrupt its turn", NULL, NULL) : r;
+}
+
 static int parse_signal(const char *s) {
         uint64_t n;
 
@@ -125,6 +132,10 @@ int verb_session_attach(const Request *q) {
         }
         if (streq(d.state, "created")) {
                 log_error("session %s has not started; errand session start --attach %s does both", id, id);
+                return EXIT_NOT_SET_UP;
+        }
+        if (streq(d.protocol, "acp")) {
+                log_error("the agent of session %s is talked to: errand prompt %s, and errand follow %s shows what is said", id, id, id);
                 return EXIT_NOT_SET_UP;
         }
         if (!d.interactive) {

@@ -192,6 +192,7 @@ static void print_description(const char *id, const Description *d) {
         print_line("backend", d->backend);
         print_line("provider", d->provider);
         print_line("model", d->model);
+        print_line("protocol", streq(d->protocol, "none") ? "" : d->protocol);
         print_line("network", d->network);
         if (d->allow)
                 print_line("allow", *d->allow ? d->allow : "no host");

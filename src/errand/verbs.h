@@ -20,6 +20,8 @@ typedef enum OptionGroup {
         OPTIONS_START = 1 << 9,
         OPTIONS_EVENTS = 1 << 10,
         OPTIONS_MODE = 1 << 11, /* which errandd is meant, without talking to it */
+        OPTIONS_PROTOCOL = 1 << 12,
+        OPTIONS_PROMPT = 1 << 13,
 } OptionGroup;
 
 struct Verb {
@@ -75,8 +77,12 @@ int verb_session_stop(const Request *q);
 int verb_session_kill(const Request *q);
 int verb_session_attach(const Request *q);
 int verb_session_logs(const Request *q);
+int verb_session_interrupt(const Request *q);
 int verb_session_list(const Request *q);
 int verb_session_show(const Request *q);
+int verb_prompt(const Request *q);
+int verb_say(const Request *q);
+int verb_follow(const Request *q);
 int verb_grant(const Request *q);
 int verb_grants(const Request *q);
 int verb_revoke(const Request *q);

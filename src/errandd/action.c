@@ -12,6 +12,7 @@
 #define LARGE(interface, member, permission, scope) {interface, member, MEMBER_METHOD, PERMISSION_##permission, SCOPE_##scope, .large = true}
 #define PROPERTY(interface, member, permission, scope) {interface, member, MEMBER_READ, PERMISSION_##permission, SCOPE_##scope}
 #define WRITABLE(interface, member, permission, scope) {interface, member, MEMBER_WRITE, PERMISSION_##permission, SCOPE_##scope}
+#define SAID(word, permission) {SESSION, word, MEMBER_SAID, PERMISSION_##permission, SCOPE_OBJECT}
 
 static const Action actions[] = {
         METHOD("org.freedesktop.DBus", "Hello", PUBLIC, NONE), /* on a connection without a message bus: answered, for tools that insist */
@@ -47,6 +48,17 @@ static const Action actions[] = {
         METHOD(SESSION, "Resize", ATTACH, OBJECT),
         METHOD(SESSION, "Grant", GRANT, OBJECT),
         METHOD(SESSION, "Collect", COLLECT, OBJECT),
+        METHOD(SESSION, "Prompt", CONTROL, OBJECT),
+        METHOD(SESSION, "Interrupt", CONTROL, OBJECT),
+        METHOD(SESSION, "Say", CONTROL, OBJECT), /* a prompt; or a command, and then: */
+        SAID("!grant", GRANT),
+        SAID("!revoke", GRANT),
+        SAID("!grants", READ),
+        SAID("!answer", CONTROL),
+        SAID("!interrupt", CONTROL),
+        SAID("!stop", CONTROL),
+        SAID("!status", READ),
+        SAID("!help", READ),
         PROPERTY(SESSION, "Id", READ, OBJECT),
         PROPERTY(SESSION, "State", READ, OBJECT),
         PROPERTY(SESSION, "Backend", READ, OBJECT),

@@ -8,8 +8,8 @@
 typedef enum Permission {
         PERMISSION_PUBLIC,  /* everybody who reaches the bus: says nothing about any session */
         PERMISSION_CREATE,  /* make a session; others: in a project that has another owner */
-        PERMISSION_CONTROL, /* start, stop, signal */
-        PERMISSION_ATTACH,  /* the terminal, and words to the agent */
+        PERMISSION_CONTROL, /* start, stop, signal; talk to its agent */
+        PERMISSION_ATTACH,  /* the terminal */
         PERMISSION_GRANT,   /* give and take hosts */
         PERMISSION_READ,    /* see it, its transcript, grants and receipts */
         PERMISSION_COLLECT, /* remove its record, state and receipts */
@@ -23,6 +23,7 @@ typedef enum MemberKind {
         MEMBER_METHOD,
         MEMBER_READ,  /* of a property, by Get or as one of GetAll */
         MEMBER_WRITE, /* of a property, by Set */
+        MEMBER_SAID,  /* a command in the text of Say (say.h), whose permission counts in place of Say's own */
 } MemberKind;
 
 typedef enum ActionScope {

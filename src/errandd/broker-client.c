@@ -83,7 +83,9 @@ static void on_event(Message *m, void *userdata) {
         const char *type = message_type(m), *text;
         uint64_t a, c, total;
 
-        if (streq(type, "refused") && json_get_string(o, "host", &text) >= 0 && json_get_u64(o, "port", UINT16_MAX, &a) >= 0 &&
+        if (!b->found && !b->setup_reply)
+                log_warning("an event of a broker that was not set up is ignored");
+        else if (streq(type, "refused") && json_get_string(o, "host", &text) >= 0 && json_get_u64(o, "port", UINT16_MAX, &a) >= 0 &&
             json_get_u64(o, "count", INT64_MAX, &c) >= 0 && json_get_u64(o, "total", INT64_MAX, &total) >= 0)
                 b->handler.refused(text, (uint16_t) a, c, take_fresh(b, total), b->handler.userdata);
         else if (streq(type, "denied-summary") && json_get_u64(o, "count", INT64_MAX, &a) >= 0 && json_get_u64(o, "hosts", INT64_MAX, &c) >= 0 &&
@@ -364,7 +366,7 @@ int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply 
         return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be set up: %s", strerror(-r)) : 0;
 }
 
-int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, void *userdata) {
+int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata) {
         static const char *const words[_GRANT_DURATION_MAX] = {[GRANT_ONCE] = "once", [GRANT_SPAN] = "until", [GRANT_ALWAYS] = "always"};
         _cleanup_(json_writer_done) JsonWriter w = {};
         usec_t remaining = grant_remaining(g, now);
@@ -381,10 +383,10 @@ int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, 
         json_add_string(&w, "duration", words[g->duration]);
         if (g->duration == GRANT_SPAN)
                 json_add_u64(&w, "expires", now->realtime + remaining);
-        return channel_send(b->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(b->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
-int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, void *userdata) {
+int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         char id[16];
 
@@ -393,7 +395,7 @@ int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, v
         (void) snprintf(id, sizeof(id), "%u", number);
         channel_open(b->channel, &w, "revoke");
         json_add_string(&w, "id", id);
-        return channel_send(b->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(b->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 static int on_patience(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {

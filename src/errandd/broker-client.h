@@ -11,6 +11,7 @@
 
 typedef struct BrokerClient BrokerClient;
 
+/* All but started and ended come of a broker that is set up, or being so: who only has one started leaves them NULL. */
 typedef struct BrokerHandler {
         void (*started)(void *userdata); /* it waits for its set-up */
         void (*away)(void *userdata);    /* it crashed, and is waited for: nothing can be asked of it */
@@ -54,8 +55,8 @@ typedef struct BrokerSetup {
 int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply reply, void *userdata, Fault *f);
 
 /* What is left of the grant counts from now; one that has ended is -ETIME. */
-int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, void *userdata);
-int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, void *userdata);
+int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata);
+int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, ChannelDrop drop, void *userdata);
 
 /* Credential, stand-ins and listener are dead when reply comes. A broker that does not answer within a second is killed, and one that cannot be asked
  * at once. */

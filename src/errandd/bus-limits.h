@@ -12,6 +12,7 @@
 #define BUS_HELD_MAX 32U             /* calls of one connection that wait for an authorization */
 #define BUS_QUEUED_MAX 256U          /* messages that a connection has not taken: above it no more of its calls are read */
 #define BUS_QUEUED_LARGE_MAX 8U      /* above it a call whose answer may have a MiB waits: 8 + 256 small ones are some 10 MiB */
+#define BUS_QUEUED_UPDATES_MAX 64U   /* above it a subscriber is not sent what agents write, up to 16 KiB each: a MiB */
 #define BUS_QUEUED_SIGNALS_MAX 1024U /* above it a subscriber is dropped; signals have some hundred bytes */
 
 /* On a message bus the daemon has one connection with all clients, and cannot stop reading one of them. What a client sends waits with the bus

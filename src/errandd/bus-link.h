@@ -42,6 +42,7 @@ struct BusLink {
         char *name; /* the unique one; NULL on a connection of its own */
         uid_t uid;  /* by the kernel's word, or the bus daemon's; UID_NONE while that is asked for */
         bool subscribed;
+        uint64_t missed; /* updates of conversations that it did not get */
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */

@@ -13,6 +13,11 @@ int grant_find(sd_bus *bus, const char *path, const char *interface, void *userd
 int grant_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error);
 int receipt_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
 
+/* session-talk-bus.c, for the sessions' vtable */
+int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int session_method_prompt(sd_bus_message *m, void *userdata, sd_bus_error *error);
+int session_method_interrupt(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
 /* A receipt's fields, as entries of an a{sv}. */
 int receipt_append_entries(sd_bus_message *m, const StoredReceipt *r);
 

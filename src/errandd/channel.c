@@ -12,6 +12,7 @@ typedef struct Pending {
         struct Pending *next;
         uint64_t serial;
         ChannelReply reply;
+        ChannelDrop drop; /* NULL: userdata is somebody else's */
         void *userdata;
 } Pending;
 
@@ -30,9 +31,11 @@ static void drop_pending(Channel *c) {
         while (c->pending) {
                 Pending *p = c->pending;
                 c->pending = p->next;
+                c->n_pending--;
+                if (p->drop)
+                        p->drop(p->userdata);
                 free(p);
         }
-        c->n_pending = 0;
 }
 
 Channel *channel_free(Channel *c) {
@@ -151,7 +154,7 @@ void channel_open(Channel *c, JsonWriter *w, const char *type) {
         json_add_u64(w, "serial", ++c->serial);
 }
 
-int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, void *userdata) {
+int channel_send_owned(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, ChannelDrop drop, void *userdata) {
         if (c->fd < 0)
                 return -ENOTCONN;
         if (c->n_pending >= CHANNEL_PENDING_MAX)
@@ -159,7 +162,7 @@ int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, Channe
         Pending *p = calloc(1, sizeof(Pending));
         if (!p)
                 return -ENOMEM;
-        *p = (Pending){.serial = c->serial, .reply = reply, .userdata = userdata};
+        *p = (Pending){.serial = c->serial, .reply = reply, .drop = drop, .userdata = userdata};
         int r = message_send(c->fd, w, fds, n_fds);
         if (r < 0) {
                 free(p);
@@ -172,6 +175,10 @@ int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, Channe
         *at = p;
         c->n_pending++;
         return 0;
+}
+
+int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, void *userdata) {
+        return channel_send_owned(c, w, fds, n_fds, reply, NULL, userdata);
 }
 
 void channel_forget(Channel *c, const void *userdata) {

@@ -15,6 +15,8 @@ typedef struct Channel Channel;
 /* `problem` is NULL when it worked; else the other side's sentence, or why there is none. m is borrowed, NULL when the connection went. Not called
  * for requests that are pending when the channel is freed. */
 typedef void (*ChannelReply)(Message *m, const char *problem, void *userdata);
+/* Called instead of the reply, once, where that will not be: what the request alone held goes, and whoever waits for it is told. */
+typedef void (*ChannelDrop)(void *userdata);
 
 typedef struct ChannelHandler {
         void (*event)(Message *m, void *userdata); /* a message without a serial */
@@ -36,5 +38,7 @@ int channel_connect(int directory, const char *name, uid_t uid);
 void channel_open(Channel *c, JsonWriter *w, const char *type);
 /* Sends it; fds stay the caller's. reply may be NULL. A negative errno means that nothing was sent and nothing will be called. */
 int channel_send(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, void *userdata);
+/* The same; reply or drop is called, one of them and once, when this was 0. */
+int channel_send_owned(Channel *c, JsonWriter *w, const int *fds, size_t n_fds, ChannelReply reply, ChannelDrop drop, void *userdata);
 /* No reply is called with that userdata any more: what it points to goes. */
 void channel_forget(Channel *c, const void *userdata);

@@ -164,14 +164,12 @@ static bool check_own(Finder *f, const char *key, size_t i, const char *path, co
 }
 
 static bool check_sources(Finder *f, const char *key, size_t i, const char *path) {
-        const Config *c = f->config;
+        const SecretSource *s;
         bool told = false;
 
-        for (size_t k = 0; !told && k < c->agent.n_providers; k++) {
-                const SecretSource *s = &c->agent.providers[k].credential;
+        for (size_t k = 0; !told && (s = config_secret_source(f->config, k)); k++)
                 told = s->kind == SECRET_SOURCE_FILE && check_own(f, key, i, path, s->name, "a key's file");
-        }
-        return told || (c->github.token.kind == SECRET_SOURCE_FILE && check_own(f, key, i, path, c->github.token.name, "a key's file"));
+        return told;
 }
 
 static void check_extra(Finder *f, const char *key, char *const *paths) {
@@ -180,7 +178,7 @@ static void check_extra(Finder *f, const char *key, char *const *paths) {
                 bool system = f->mode == CONFIG_SYSTEM;
                 if (path_beneath(paths[i], POLICY_OWN_CONFIGURATION) || (system && path_beneath(paths[i], PATHS_RUNTIME_SYSTEM)))
                         found(f, "%s[%zu]: no session starts with it: %s is errand's own", key, i, paths[i]);
-                else if (!system || (!check_own(f, key, i, paths[i], POLICY_OWN_CONFIGURATION "/errand.json", "errand's configuration") &&
+                else if (!system || (!check_own(f, key, i, paths[i], PATHS_CONFIG_SYSTEM, "errand's configuration") &&
                                      !check_own(f, key, i, paths[i], PATHS_RUNTIME_SYSTEM, "errand's sockets")))
                         (void) check_sources(f, key, i, paths[i]);
         }

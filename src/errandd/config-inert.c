@@ -65,8 +65,8 @@ static const char *state(_unused_ const Config *c, ConfigMode mode) {
         return mode == CONFIG_EMBEDDED ? "--state-dir moves the state in embedded mode" : NULL;
 }
 
-static const char *of_turns(_unused_ const Config *c, _unused_ ConfigMode mode) {
-        return "this version drives no turns of agents";
+static const char *of_the_command(const Config *c, _unused_ ConfigMode mode) {
+        return c->agent.command ? NULL : "it is how agent.command is talked to, and there is none";
 }
 
 static const struct {
@@ -87,11 +87,7 @@ static const struct {
         {"sandbox.policyExtra", of_the_host},
         {"sandbox.pathExtra", of_the_host},
         {"limits.brokersAhead", of_broker_units},
-        {"limits.maxConcurrentTurns", of_turns},
-        {"limits.maxQueueLength", of_turns},
-        {"limits.maxQueueWaitMs", of_turns},
-        {"timeouts.questionMs", of_turns},
-        {"timeouts.abortMs", of_turns},
+        {"agent.protocol", of_the_command},
 };
 
 int config_add_inert(const Config *c, ConfigMode mode, char ***list) {

@@ -87,6 +87,7 @@ const size_t n_config_provider_keys = ELEMENTSOF(config_provider_keys);
 static const ConfigKey agent_keys[] = {
         {"command", CONFIG_TEXTS, AT(agent.command), .summary = "The agent's command line", .check = check_argument, .repeats = true, .min = 1,
          .max = 256},
+        {"protocol", CONFIG_WORD, AT(agent.protocol), .summary = "How the agent's command is talked to", .fallback = "none", WORDS("none", "acp")},
         {"provider", CONFIG_TEXT, AT(agent.provider), .summary = "The provider that a session uses when none is asked for",
          .check = check_provider_id},
         {"model", CONFIG_TEXT, AT(agent.model), .summary = "The model that a session uses when none is asked for", .check = check_line,

@@ -7,6 +7,7 @@
 #include "errandd/config-keys.h"
 #include "errandd/config-values.h"
 #include "errandd/host-text.h"
+#include "shared/addresses.h"
 #include "shared/json-check.h"
 
 Config *config_ref(Config *c) {
@@ -46,6 +47,13 @@ Config *config_free(Config *c) {
         strv_free(c->warnings);
         strv_free(c->given);
         return mfree(c);
+}
+
+const SecretSource *config_secret_source(const Config *c, size_t i) {
+        const SecretSource *const others[] = {&c->github.token, &c->github.app.private_key};
+        size_t n = c->agent.n_providers;
+
+        return i < n ? &c->agent.providers[i].credential : i - n < ELEMENTSOF(others) ? others[i - n] : NULL;
 }
 
 const ConfigProvider *config_find_provider(const Config *c, const char *id) {
@@ -144,6 +152,14 @@ static bool internal_allowed(const ConfigEgress *e, const char *host) {
         return e->allow_internal && (!e->internal_list || strv_contains(e->internal_list, host));
 }
 
+/* What the broker would say of a host that is an address, but for the host's own, which errandd may not ask for; NULL: nothing, or it is a name. */
+static const char *refused_as(const ConfigEgress *e, const char *host) {
+        Address address;
+
+        const char *what = address_parse(host, &address) < 0 ? NULL : address_classify(&address);
+        return what && (address_never_opened(what) || !internal_allowed(e, host)) ? what : NULL;
+}
+
 /* S085: what the broker will not call is no reason not to start. */
 static void warn_of_uncalled(ConfigReader *r, const Config *c) {
         for (size_t i = 0; i < c->agent.n_providers; i++) {
@@ -153,12 +169,17 @@ static void warn_of_uncalled(ConfigReader *r, const Config *c) {
                 if (!p->base_url || !config_provider_brokered(p) || !base_url_host(p->base_url, host, sizeof(host)))
                         continue;
                 bool tls = startswith(p->base_url, "https://");
+                const char *what = refused_as(&c->sandbox.egress, host);
                 size_t mark = config_enter(r, "agent.providers");
                 size_t inner = config_enter(r, p->id);
                 if (!tls && !host_is_loopback_literal(host))
                         config_warning(r, "will not be called: its baseUrl is not https://, and the key travels on every request");
-                else if (host_is_loopback_literal(host) && !internal_allowed(&c->sandbox.egress, host))
+                else if (what && address_never_opened(what))
+                        config_warning(r, "will not be called: %s is %s, and never opened", host, what);
+                else if (what && host_is_loopback_literal(host))
                         config_warning(r, "will not be called: %sa loopback address also needs sandbox.egress.allowInternal", tls ? "" : "plain http:// to ");
+                else if (what)
+                        config_warning(r, "will not be called: %s is no public address (%s), and needs sandbox.egress.allowInternal", host, what);
                 config_leave(r, inner);
                 config_leave(r, mark);
         }

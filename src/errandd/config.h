@@ -41,6 +41,11 @@ typedef enum ServerNameMode {
         SERVER_NAME_ENFORCE, /* and closed */
 } ServerNameMode;
 
+typedef enum AgentProtocol {
+        PROTOCOL_NONE, /* its standard streams are the session's */
+        PROTOCOL_ACP,  /* the Agent Client Protocol, on its standard input and output */
+} AgentProtocol;
+
 typedef struct ConfigEgress {
         bool given;           /* without the block every host is allowed; with it none but those named: allow is ["*"] or what it says */
         int mode;             /* EgressMode */
@@ -78,6 +83,7 @@ typedef struct ConfigSandbox {
 typedef struct ConfigAgent {
         bool given;
         char **command;
+        int protocol; /* AgentProtocol, of that command */
         char *provider;
         char *model;
         ConfigProvider *providers;
@@ -130,6 +136,8 @@ int config_parse(const char *name, const char *text, size_t size, ConfigMode mod
 int config_read_fd(const char *name, int fd, ConfigMode mode, Config **ret, char ***ret_problems);
 
 /* NULL when there is none of that id. */
+/* Every secret that is named, by number from 0; NULL: there are no more. One that is not given is of the kind SECRET_SOURCE_NONE. */
+const SecretSource *config_secret_source(const Config *c, size_t i);
 const ConfigProvider *config_find_provider(const Config *c, const char *id);
 
 /* Keys that the file has and that do nothing with the rest of it, in that mode: a sentence each, appended to *list. */

@@ -93,7 +93,7 @@ int daemon_manage(Daemon *d, Units *units, Fault *f) {
                 daemon_log_report(d);
                 return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true, which is the default; set it to false in %s to run "
                                  "without what is missing", d->paths->config ?: d->paths->mode->project_names || d->paths->uid == 0 ?
-                                 "/etc/errand/errand.json" : "~/.config/errand/errand.json");
+                                 PATHS_CONFIG_SYSTEM : PATHS_CONFIG_OWN_SHOWN);
         }
         return 0;
 }

@@ -119,17 +119,19 @@ static bool beyond_measure(const DiskWatch *w, const Measured *m) {
 static bool judge(DiskWatch *w, uint64_t used, const Measured *m) {
         char has_buffer[SIZE_TEXT_MAX], may_buffer[SIZE_TEXT_MAX];
         const char *has = size_about(used, has_buffer), *may = size_about(w->budget, may_buffer);
+        const char *whose = w->partly && used > m->state ? "; its project cannot be measured, so that this is what the whole file system has grown by, and others may have written of it"
+                                                         : "";
 
         if (beyond_measure(w, m)) {
                 run_stop_for(w->run, "disk", "the session has files that cannot all be measured, too many, too deep or closed, and is stopped");
                 return true;
         }
         if (used > w->budget) {
-                run_stop_for(w->run, "disk", "the session takes %s of the disk, more than its budget of %s (sandbox.disk), and is stopped", has, may);
+                run_stop_for(w->run, "disk", "the session takes %s of the disk, more than its budget of %s (sandbox.disk), and is stopped%s", has, may, whose);
                 return true;
         }
         if (!w->warned && used > w->budget / 100 * WARN_PERCENT) {
-                session_notice(w->run->session, "disk", "the session takes %s of the disk; beyond %s (sandbox.disk) it will be stopped", has, may);
+                session_notice(w->run->session, "disk", "the session takes %s of the disk; beyond %s (sandbox.disk) it will be stopped%s", has, may, whose);
                 w->warned = true;
         }
         return false;
@@ -170,6 +172,10 @@ static void on_measured(Message *message, const char *problem, void *userdata) {
         again(w, next);
 }
 
+static void on_unmeasured(void *userdata) {
+        (void) end_look(userdata);
+}
+
 static int send(DiskWatch *w, LaunchClient *launcher, int state) {
         Session *s = w->run->session;
         DiskLook *l = calloc(1, sizeof(DiskLook));
@@ -179,7 +185,7 @@ static int send(DiskWatch *w, LaunchClient *launcher, int state) {
         *l = (DiskLook){.manager = s->manager, .watch = w, .owner = s->record->owner, .next = s->manager->disk_looks};
         s->manager->disk_looks = w->look = l;
         w->asked = now_monotonic();
-        int r = launch_client_disk(launcher, state, s->project, on_measured, l);
+        int r = launch_client_disk(launcher, state, s->project, on_measured, on_unmeasured, l);
         if (r < 0)
                 (void) end_look(l);
         return r;
@@ -211,13 +217,13 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 int disk_watch_new(Run *run, DiskWatch **ret) {
-        const ConfigSandbox *c = &run->config->sandbox;
+        const SessionRecord *record = run->session->record;
         uint64_t used = fd_system_used(run->session->project);
         DiskWatch *w = calloc(1, sizeof(DiskWatch));
 
         if (!w)
                 return -ENOMEM;
-        *w = (DiskWatch){.run = run, .system = MIN(used, DISK_BYTES_MAX), .budget = c->disk, .longest = c->disk_check};
+        *w = (DiskWatch){.run = run, .system = MIN(used, DISK_BYTES_MAX), .budget = record->disk_max, .longest = record->disk_check};
         int r = sd_event_add_time_relative(run->session->manager->event, &w->timer, CLOCK_MONOTONIC, w->longest, 0, on_timer, w);
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);

@@ -106,6 +106,8 @@ static const char *usual_variable(const SessionProvider *p) {
                 return "ANTHROPIC_BASE_URL";
         if (p->kind == PROVIDER_OPENAI || (p->kind == PROVIDER_UNKNOWN && streq(p->id, "openai")))
                 return "OPENAI_BASE_URL";
+        if (p->kind == PROVIDER_UNKNOWN && streq(p->id, "gemini"))
+                return "GOOGLE_GEMINI_BASE_URL";
         return NULL;
 }
 

@@ -2,6 +2,7 @@
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/gate-details.h"
+#include "errandd/say.h"
 #include "shared/timespan.h"
 
 static void put(char detail[static GATE_DETAIL_MAX + 1], const char *text) {
@@ -13,6 +14,24 @@ static void put(char detail[static GATE_DETAIL_MAX + 1], const char *text) {
         detail[n] = 0;
         if (text[n])
                 memcpy(detail + GATE_DETAIL_MAX - 3, "...", 3);
+}
+
+static int read_said(sd_bus_message *m, GateDetails *d) {
+        _cleanup_free_ char *problem = NULL;
+        const char *text;
+        Say said = {};
+        int r;
+
+        r = sd_bus_message_read_basic(m, 's', &text);
+        if (r < 0)
+                return r;
+        r = say_parse(text, &said, &problem);
+        if (r < 0)
+                return r;
+        put(d->host, said.host ?: "");
+        put(d->duration, said.duration ?: "");
+        say_done(&said);
+        return 0;
 }
 
 static int read_grant(sd_bus_message *m, GateDetails *d) {
@@ -62,6 +81,8 @@ static int read_details(sd_bus_message *m, const Action *action, const Session *
 
         if (action->permission == PERMISSION_CREATE)
                 return read_project(m, d);
+        if (action->kind == MEMBER_SAID)
+                return read_said(m, d);
         if (streq(action->member, "Grant"))
                 return read_grant(m, d);
         g = session ? grant_list_find(session_grants(session), (uint32_t) grant) : NULL;
@@ -78,7 +99,7 @@ void gate_details_read(sd_bus_message *m, const Action *action, const Session *s
         *ret = (GateDetails){};
         if (session && session_record(session)->project)
                 put(ret->project, session_record(session)->project);
-        if (action->kind != MEMBER_METHOD || (!create && action->permission != PERMISSION_GRANT))
+        if ((action->kind != MEMBER_METHOD && action->kind != MEMBER_SAID) || (!create && action->permission != PERMISSION_GRANT))
                 return;
         if (read_details(m, action, session, grant, ret) < 0)
                 ret->whole_project = NULL;

@@ -5,6 +5,7 @@
 #include "errandd/gate.h"
 #include "errandd/gate-details.h"
 #include "errandd/message-size.h"
+#include "errandd/say.h"
 
 /* Every message of every connection passes here before libsystemd looks for an object. In this order, and nothing has an effect before the
  * end of it: what is called (the table; what is not in it is denied), whom it concerns (a session that is the caller's to know of),
@@ -114,6 +115,27 @@ static int check_machine_id(sd_bus_error *error) {
         return sd_id128_get_machine(&id) < 0 ? bus_error_set(error, BUS_ERROR_NOT_FOUND, "this machine has no id; systemd-machine-id-setup makes one") : 0;
 }
 
+/* The permission is that of what is asked for. A command that there is not is nobody's to use, whatever the session. */
+static int find_said(sd_bus_message *m, const Action **ret, sd_bus_error *error) {
+        _cleanup_free_ char *problem = NULL;
+        const char *text;
+        Say said = {};
+        int r;
+
+        if (!sd_bus_message_has_signature(m, "s"))
+                return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, "Say takes one string");
+        r = sd_bus_message_read_basic(m, 's', &text);
+        if (r >= 0)
+                r = sd_bus_message_rewind(m, true);
+        if (r < 0)
+                return r;
+        if (say_find(text) < 0)
+                return say_parse(text, &said, &problem) == -EBADMSG ? bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem) : -ENOMEM;
+        if (say_find(text) != SAY_PROMPT)
+                *ret = action_find(BUS_SESSION_INTERFACE, say_verb_word(say_find(text)), MEMBER_SAID);
+        return *ret ? 0 : denied(error, BUS_SESSION_INTERFACE, "Say");
+}
+
 static int find_action(sd_bus_message *m, const Action **ret, sd_bus_error *error) {
         const char *interface = sd_bus_message_get_interface(m), *member = sd_bus_message_get_member(m);
 
@@ -122,7 +144,11 @@ static int find_action(sd_bus_message *m, const Action **ret, sd_bus_error *erro
         if (streq(interface, PROPERTIES))
                 return find_property_action(m, member, ret, error);
         *ret = action_find(interface, member, MEMBER_METHOD);
-        return !*ret ? denied(error, interface, member) : streq(member, "GetMachineId") ? check_machine_id(error) : 0;
+        if (!*ret)
+                return denied(error, interface, member);
+        if (streq(interface, BUS_SESSION_INTERFACE) && streq(member, "Say"))
+                return find_said(m, ret, error);
+        return streq(member, "GetMachineId") ? check_machine_id(error) : 0;
 }
 
 static int find_argument_session(BusLink *l, sd_bus_message *m, Session **ret, sd_bus_error *error) {

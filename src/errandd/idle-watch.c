@@ -70,7 +70,7 @@ static void on_usage(Message *m, const char *problem, void *userdata) {
         _cleanup_close_ int dir = session_open_dir(w->run->session), transcript = dir < 0 ? dir : record_open_read(dir, "transcript");
         bool known = !problem && json_get_u64(message_object(m), "cpu", INT64_MAX, &cpu) >= 0 && transcript >= 0 && fstat(transcript, &st) >= 0;
         bool first = w->looked == 0, busy = cpu > w->cpu && cpu - w->cpu > (now - w->looked) / BUSY_SHARE;
-        if (!known || first || w->attached || busy || st.st_size != w->transcript) {
+        if (!known || first || w->attached || busy || conversation_busy(w->run->conversation) || st.st_size != w->transcript) {
                 w->since = now;
                 w->warned = false;
         }
@@ -116,7 +116,7 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 int idle_watch_new(Run *run, IdleWatch **ret) {
-        usec_t limit = run->config->timeouts.idle;
+        usec_t limit = run->session->record->idle_limit;
 
         if (limit == 0 || run->session->record->own_stdio)
                 return 0;

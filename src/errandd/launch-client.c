@@ -233,6 +233,17 @@ static void add_scope(JsonWriter *w, const LaunchScope *scope, const char *sessi
         json_close_object(w);
 }
 
+static void add_conversation(JsonWriter *w, const LaunchConversation *c) {
+        if (!c)
+                return;
+        json_open_object(w, "conversation");
+        json_add_string(w, "protocol", c->protocol);
+        json_add_u64(w, "startupMs", c->startup / USEC_PER_MSEC);
+        json_add_u64(w, "questionMs", c->question / USEC_PER_MSEC);
+        json_add_u64(w, "abortMs", c->abort / USEC_PER_MSEC);
+        json_close_object(w);
+}
+
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         FdList fds = {};
@@ -263,6 +274,7 @@ int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply rep
         json_add_u64(&w, "fileMax", launch->file_max);
         json_add_string(&w, "shimSocket", launch->shim_socket);
         add_scope(&w, launch->scope, launch->session);
+        add_conversation(&w, launch->conversation);
         add_fds(&w, launch, &fds);
         int r = channel_send(l->channel, &w, fds.fds, fds.n, reply, userdata);
         if (r == -EMSGSIZE)
@@ -275,7 +287,7 @@ void launch_client_forget(LaunchClient *l, const void *userdata) {
                 channel_forget(l->channel, userdata);
 }
 
-static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int state, ChannelReply reply, void *userdata) {
+static int ask(LaunchClient *l, const char *type, const char *session, const char *socket, int state, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         if (!connected(l))
@@ -290,15 +302,15 @@ static int ask(LaunchClient *l, const char *type, const char *session, const cha
                 json_add_string(&w, NULL, "state");
                 json_close_array(&w);
         }
-        return channel_send(l->channel, &w, &state, state >= 0 ? 1 : 0, reply, userdata);
+        return channel_send_owned(l->channel, &w, &state, state >= 0 ? 1 : 0, reply, drop, userdata);
 }
 
 int launch_client_adopt(LaunchClient *l, const char *session, const char *socket) {
-        return ask(l, "adopt", session, socket, -EBADF, NULL, NULL);
+        return ask(l, "adopt", session, socket, -EBADF, NULL, NULL, NULL);
 }
 
-int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata) {
-        return ask(l, "collect", session, NULL, state, reply, userdata);
+int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, ChannelDrop drop, void *userdata) {
+        return ask(l, "collect", session, NULL, state, reply, drop, userdata);
 }
 
 static void on_stopped(_unused_ Message *m, const char *problem, _unused_ void *userdata) {
@@ -307,7 +319,7 @@ static void on_stopped(_unused_ Message *m, const char *problem, _unused_ void *
 }
 
 int launch_client_stop(LaunchClient *l, const char *session) {
-        return ask(l, "stop", session, NULL, -EBADF, on_stopped, NULL);
+        return ask(l, "stop", session, NULL, -EBADF, on_stopped, NULL, NULL);
 }
 
 int launch_client_kill(LaunchClient *l, const char *session, int signal) {
@@ -322,10 +334,10 @@ int launch_client_kill(LaunchClient *l, const char *session, int signal) {
 }
 
 int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata) {
-        return ask(l, "usage", session, NULL, -EBADF, reply, userdata);
+        return ask(l, "usage", session, NULL, -EBADF, reply, NULL, userdata);
 }
 
-int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata) {
+int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         if (!connected(l))
@@ -335,14 +347,14 @@ int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply rep
         json_add_string(&w, NULL, "state");
         json_add_string(&w, NULL, "project");
         json_close_array(&w);
-        return channel_send(l->channel, &w, (const int[]){state, project}, 2, reply, userdata);
+        return channel_send_owned(l->channel, &w, (const int[]){state, project}, 2, reply, drop, userdata);
 }
 
 int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata) {
-        return ask(l, "probe", NULL, NULL, -EBADF, reply, userdata);
+        return ask(l, "probe", NULL, NULL, -EBADF, reply, NULL, userdata);
 }
 
-int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, void *userdata) {
+int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         if (!connected(l))
@@ -353,5 +365,5 @@ int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_
         json_open_array(&w, "fds");
         json_add_string(&w, NULL, "root");
         json_close_array(&w);
-        return channel_send(l->channel, &w, &root, 1, reply, userdata);
+        return channel_send_owned(l->channel, &w, &root, 1, reply, drop, userdata);
 }

@@ -32,6 +32,12 @@ typedef struct LaunchScope {
         usec_t cpu_quota_per_sec;
 } LaunchScope;
 
+/* How its shim is to talk to the command. */
+typedef struct LaunchConversation {
+        const char *protocol;
+        usec_t startup, question, abort;
+} LaunchConversation;
+
 typedef struct Launch {
         const char *session;
         char *const *command;
@@ -47,6 +53,7 @@ typedef struct Launch {
         uint64_t file_max;         /* bytes */
         const char *shim_socket;
         const LaunchScope *scope;  /* NULL: none */
+        const LaunchConversation *conversation; /* NULL: none */
         int project, policy, transcript, events, environment, scrub, token; /* borrowed; token only with a broker */
         int stdio[3];              /* -EBADF: none */
 } Launch;
@@ -62,14 +69,14 @@ int launch_client_stop(LaunchClient *l, const char *session);
 /* Sends the signal to that session's shim. */
 int launch_client_kill(LaunchClient *l, const char *session, int signal);
 /* Removes what the payload's account left in that directory; the fd is borrowed. */
-int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, void *userdata);
+int launch_client_collect(LaunchClient *l, const char *session, int state, ChannelReply reply, ChannelDrop drop, void *userdata);
 /* What its processes use; reply: "usage" with "cpu", microseconds, "memory", bytes, and "pids". */
 int launch_client_usage(LaunchClient *l, const char *session, ChannelReply reply, void *userdata);
 /* Measures both directories; reply: "disk" with "state" and "project", bytes, and "stateWhole" and "projectWhole"; "system", what the project's
  * file system had in use before that, and "grown", by how much it has more now. The fds are borrowed. */
 #define DISK_BYTES_MAX UINT64_C(999999999999999998)
-int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, void *userdata);
+int launch_client_disk(LaunchClient *l, int state, int project, ChannelReply reply, ChannelDrop drop, void *userdata);
 /* reply: "probe" with "gaps" and "landlock"; from one that listens with "scopes" and "controllers" too. */
 int launch_client_probe(LaunchClient *l, ChannelReply reply, void *userdata);
 /* Makes the project `name` in that directory (borrowed), the payload's, and open to that uid. */
-int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, void *userdata);
+int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_t owner, ChannelReply reply, ChannelDrop drop, void *userdata);

@@ -4,6 +4,7 @@
 #include "basic/log.h"
 #include "errandd/daemon.h"
 #include "errandd/embedded.h"
+#include "errandd/paths.h"
 #include "errandd/service.h"
 
 static const char help[] =
@@ -22,8 +23,8 @@ static const char help[] =
         "                        $XDG_STATE_HOME/errand-embedded, as root\n"
         "                        /var/lib/errand-embedded\n"
         "  --config FILE         read that configuration; default: $ERRAND_CONFIG, else\n"
-        "                        /etc/errand/errand.json for --system and root, else\n"
-        "                        ~/.config/errand/errand.json\n"
+        "                        " PATHS_CONFIG_SYSTEM " for --system and root, else\n"
+        "                        " PATHS_CONFIG_OWN_SHOWN "\n"
         "  --check               read the configuration as that errandd would, say what\n"
         "                        is wrong with it, and end; errand config check says more\n"
         "  --account NAME        embedded, as root: whose rights sessions have\n"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -150,6 +151,21 @@ static int take_user(const Manager *m, const Caller *caller, const SessionOption
         return r;
 }
 
+/* Who wants the streams for themselves has them: that is no conversation, unless it was asked for by name. */
+static int take_protocol(Manager *m, const SessionOptions *o, SessionRecord *record, Fault *f) {
+        bool streams = o->interactive || o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0, configured = !(o->command && *o->command);
+        const char *protocol = o->protocol ?: configured && !streams && m->config->agent.protocol == PROTOCOL_ACP ? "acp" : "none";
+
+        if (!streq(protocol, "none") && !streq(protocol, "acp"))
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "protocol: \"%.64s\" is neither \"none\" nor \"acp\"", protocol);
+        if (streq(protocol, "none"))
+                return 0;
+        if (streams)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "protocol \"acp\" is spoken on the command's standard input and output: leave %s out",
+                                 o->interactive ? "interactive" : "stdin, stdout and stderr");
+        return copy_text(protocol, &record->protocol) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+}
+
 static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
         if (o->provider && !config_find_provider(m->config, o->provider))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "provider: \"%.64s\" is not defined under agent.providers", o->provider);
@@ -162,6 +178,8 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
                 r = take_env(caller, o, record, f);
         if (r >= 0)
                 r = take_user(m, caller, o, record, f);
+        if (r >= 0)
+                r = take_protocol(m, o, record, f);
         if (r < 0)
                 return r;
         record->interactive = o->interactive;
@@ -172,12 +190,30 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
         return 0;
 }
 
-static int check_id(const Manager *m, const char *asked, Fault *f) {
+/* Who took a unit's id first would keep it from starting. Whatever is there counts, read by nobody here; its own account is whom root gave it to. */
+static int check_described(const Mode *mode, const Caller *caller, const char *id, Fault *f) {
+        _cleanup_free_ char *path = NULL;
+        struct stat st;
+
+        if (!mode->described || caller->operator || caller->uid == 0)
+                return 0;
+        if (asprintf(&path, "%s/%s.json", mode->described, id) < 0) {
+                path = NULL;
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        }
+        int r = fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+        if (r == -ENOENT || (r >= 0 && S_ISREG(st.st_mode) && st.st_uid == caller->uid))
+                return 0;
+        return fault_set(f, ERROR_NOT_PERMITTED, "id: %s is kept for errand-session@%s.service, which %s describes; choose another id, or have root start that unit, "
+                         "with that file the account's where it has User=", id, id, path);
+}
+
+static int check_id(const Manager *m, const Caller *caller, const char *asked, Fault *f) {
         if (asked && !session_id_valid(asked))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "id: \"%.64s\" is not 1 to %u characters a-z and 0-9", asked, SESSION_ID_MAX);
         if (asked && manager_find((Manager *) m, asked))
                 return fault_set(f, ERROR_EXISTS, "there is a session %s already; remove it (errand threads rm %s), or choose another id", asked, asked);
-        return 0;
+        return asked ? check_described(m->mode, caller, asked, f) : 0;
 }
 
 static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {
@@ -219,7 +255,7 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
 
         if (o->interactive && (o->stdio[0] >= 0 || o->stdio[1] >= 0 || o->stdio[2] >= 0))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "an interactive session has a terminal; it takes no stdin, stdout or stderr");
-        int r = check_id(m, o->id, f);
+        int r = check_id(m, caller, o->id, f);
         if (r >= 0)
                 r = check_count(m, caller, f);
         if (r >= 0)
@@ -237,7 +273,7 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
                 return r < 0 ? r : -EINPROGRESS;
         }
         if (r >= 0 && place->fd < 0) {
-                r = manager_make_project(m, place->name, caller->uid, o->project_made, o->project_userdata, f);
+                r = manager_make_project(m, place->name, caller->uid, false, o->project_made, o->project_userdata, f);
                 return r < 0 ? r : -EINPROGRESS;
         }
         if (r >= 0)
@@ -245,36 +281,46 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
         return r;
 }
 
-int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, Session **ret, Fault *f) {
-        _cleanup_(session_record_freep) SessionRecord *record = NULL;
-        _cleanup_(place_done) Place place = {.fd = -EBADF};
+/* *record is taken on success. */
+static int make_session(Manager *m, const SessionOptions *o, const char *project, SessionRecord **record, Session **ret, Fault *f) {
         _cleanup_close_ int dir = -EBADF;
         char id[SESSION_ID_MAX + 1];
-        Session *s;
+        SessionRecord *mine = *record;
 
-        int r = check_create(m, caller, o, &place, &record, f);
-        if (r >= 0)
-                r = make_record(m, o->id, id, &dir, f);
+        int r = make_record(m, o->id, id, &dir, f);
         if (r < 0)
                 return r;
-        free(record->id);
-        record->id = strdup(id);
-        record->project = TAKE_PTR(place.name);
-        r = record->id ? session_record_write(dir, record) : -ENOMEM;
+        free(mine->id);
+        mine->id = strdup(id);
+        mine->project = strdup(project);
+        r = mine->id && mine->project ? session_record_write(dir, mine) : -ENOMEM;
         if (r >= 0)
-                r = session_new(m, record, &s);
+                r = session_new(m, mine, ret);
         if (r < 0) {
                 (void) record_remove(m->records, id);
                 return fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", id, strerror(-r));
         }
-        TAKE_PTR(record);
-        disk_settle_record(s); /* not waited for: what has not run has nothing to lose by a loss of power */
+        *record = NULL;
+        disk_settle_record(*ret); /* not waited for: what has not run has nothing to lose by a loss of power */
+        return 0;
+}
+
+int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, Session **ret, Fault *f) {
+        _cleanup_(session_record_freep) SessionRecord *record = NULL;
+        _cleanup_(place_done) Place place = {.fd = -EBADF};
+        Session *s;
+
+        int r = check_create(m, caller, o, &place, &record, f);
+        if (r >= 0)
+                r = make_session(m, o, place.name, &record, &s, f);
+        if (r < 0)
+                return r;
         s->project = TAKE_FD(place.fd);
         s->rows = o->rows;
         s->columns = o->columns;
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = TAKE_FD(o->stdio[i]);
-        log_session_info(id, "created by uid %u in %s", caller->uid, s->record->project);
+        log_session_info(s->record->id, "created by uid %u in %s", caller->uid, s->record->project);
         if (m->observer.session_added)
                 m->observer.session_added(s, m->observer.userdata);
         *ret = s;

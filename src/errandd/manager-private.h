@@ -12,6 +12,7 @@
 #include "errandd/project-tally.h"
 #include "errandd/provider-lookup.h"
 #include "errandd/report.h"
+#include "errandd/turns.h"
 #include "errandd/worker.h"
 
 #define LAUNCHERS_MAX 16U /* accounts that payloads have; one but for root */
@@ -30,7 +31,9 @@ struct Manager {
         size_t n_claims;    /* that are being written down */
         Store *store;
         Ports ports;
+        Turns turns; /* of sessions that are talked to */
         struct Spare *spare; /* NULL: none */
+        usec_t spare_wait;  /* what the last one that failed made the next one wait for; 0: none did */
         Session **sessions; /* by id */
         size_t n_sessions;
         LaunchClient *launchers[LAUNCHERS_MAX];
@@ -66,12 +69,14 @@ size_t manager_count_live(Manager *m);
 int manager_load(Manager *m, Fault *f);
 /* manager-project.c, where projects are names. Opened anew: the directory is the fd's from then on. */
 int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
-/* Has the launcher make it; done is called later, once, unless this fails. */
-int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f);
+/* Has the launcher make it; done is called later, once, unless this fails. claimed: by this call, and given up when it cannot be made. */
+int manager_make_project(Manager *m, const char *name, uid_t owner, bool claimed, ProjectDone done, void *userdata, Fault *f);
 /* Whether that caller may make a session in the project of that name; *ret_new: it has no owner yet. */
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
 /* Makes a project that has no owner the caller's, and is done when that is on disk. One that is no operator has a bounded number of them. */
 int manager_claim_project(Manager *m, const Caller *caller, const char *name, ProjectDone done, void *userdata, Fault *f);
+/* A claim that nothing came of: the name is anybody's again. */
+void manager_give_project_up(Manager *m, const char *name, uid_t owner);
 /* session-places.c: what errandd makes of STATE/ID before a session has anything there goes, if there is nothing else; else it stays. True: it has gone. */
 bool session_places_remove_empty(Manager *m, const char *id);
 /* uids that brokers have. */

@@ -8,6 +8,7 @@
 #include "errandd/disk-work.h"
 #include "errandd/project.h"
 #include "errandd/manager-private.h"
+#include "errandd/session.h"
 
 #define PROJECTS_MAX 256U /* names of one account that is no operator: each stays taken when the project is over */
 
@@ -68,20 +69,40 @@ int manager_check_project(Manager *m, const Caller *caller, const SessionOptions
         return 0;
 }
 
+void manager_give_project_up(Manager *m, const char *name, uid_t owner) {
+        project_give_up(m->owners, name, owner);
+        project_tally_done(&m->tally); /* counted anew the next time */
+}
+
 typedef struct Preparation {
         Manager *manager;
         char *name;
+        uid_t owner;
+        bool claimed;
         ProjectDone done;
         void *userdata;
 } Preparation;
 
-static void on_made(_unused_ Message *m, const char *problem, void *userdata) {
+/* One that is there after all, by another call or somebody's hand, is kept: it is open to whom it was made for. */
+static void give_up(const Preparation *p) {
+        int fd = -EBADF;
+        Fault f = {};
+
+        if (p->claimed && manager_open_project(p->manager, p->name, &fd, &f) == -ENOENT)
+                manager_give_project_up(p->manager, p->name, p->owner);
+        safe_close(fd);
+        fault_done(&f);
+}
+
+static void on_made(Message *m, const char *problem, void *userdata) {
         Preparation *p = userdata;
         Fault f = {};
 
-        if (problem)
+        if (problem) {
+                if (m) /* else the launcher may have made it, or be about to */
+                        give_up(p);
                 (void) fault_set(&f, ERROR_SETUP, "the project %s cannot be made: %s", p->name, problem);
-        else
+        } else
                 log_info("project %s was made in %s", p->name, p->manager->config->project_root);
         p->done(problem ? &f : NULL, p->userdata);
         fault_done(&f);
@@ -89,25 +110,29 @@ static void on_made(_unused_ Message *m, const char *problem, void *userdata) {
         free(p);
 }
 
-static int ask_for(Manager *m, int root, uid_t owner, Preparation *p, Fault *f) {
+static void on_unmade(void *userdata) {
+        on_made(NULL, "errandd is ending", userdata);
+}
+
+static int ask_for(Manager *m, int root, Preparation *p, Fault *f) {
         LaunchClient *launcher;
 
         int r = p->name ? manager_launcher(m, &m->account, &launcher, f) : fault_set(f, ERROR_SETUP, "out of memory");
         if (r < 0)
                 return r;
-        r = launch_client_make_project(launcher, root, p->name, owner, on_made, p);
+        r = launch_client_make_project(launcher, root, p->name, p->owner, on_made, on_unmade, p);
         return r < 0 ? fault_set(f, ERROR_SETUP, "errand-launch cannot be asked for the project %s: %s", p->name, strerror(-r)) : 0;
 }
 
-int manager_make_project(Manager *m, const char *name, uid_t owner, ProjectDone done, void *userdata, Fault *f) {
+int manager_make_project(Manager *m, const char *name, uid_t owner, bool claimed, ProjectDone done, void *userdata, Fault *f) {
         _cleanup_close_ int root = open_root(m, f);
         if (root < 0)
                 return root;
         Preparation *p = calloc(1, sizeof(Preparation));
         if (!p)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        *p = (Preparation){.manager = m, .name = strdup(name), .done = done, .userdata = userdata};
-        int r = ask_for(m, root, owner, p, f);
+        *p = (Preparation){.manager = m, .name = strdup(name), .owner = owner, .claimed = claimed, .done = done, .userdata = userdata};
+        int r = ask_for(m, root, p, f);
         if (r < 0) {
                 free(p->name);
                 free(p);
@@ -132,7 +157,14 @@ typedef struct Claim {
         void *userdata;
 } Claim;
 
-/* It is there, or is made for its owner. */
+static bool has_session(Manager *m, const char *name) {
+        for (size_t i = 0; i < m->n_sessions; i++)
+                if (streq_ptr(session_record(m->sessions[i])->project, name))
+                        return true;
+        return false;
+}
+
+/* It is there, or is made for its owner. One that was there and no session came of is anybody's again. */
 static void complete(Manager *m, const char *name, const Claim *c) {
         _cleanup_close_ int fd = -EBADF;
         Fault f = {};
@@ -141,12 +173,14 @@ static void complete(Manager *m, const char *name, const Claim *c) {
         if (r == -ENOENT) {
                 fault_done(&f);
                 f = (Fault){};
-                r = manager_make_project(m, name, c->owner, c->done, c->userdata, &f);
+                r = manager_make_project(m, name, c->owner, true, c->done, c->userdata, &f);
                 if (r >= 0)
                         return;
         }
         c->done(r < 0 ? &f : NULL, c->userdata);
         fault_done(&f);
+        if (!has_session(m, name))
+                manager_give_project_up(m, name, c->owner);
 }
 
 static void on_claimed(Manager *m, const char *name, int error, void *userdata) {

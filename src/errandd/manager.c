@@ -362,10 +362,8 @@ int manager_take_config(Manager *m, Config *c, Fault *f) {
         }
         config_free(before);
         log_info("the configuration was read again");
-        if (m->spare)
-                spare_drop(m, NULL);
-        else
-                spare_begin(m);
+        turns_limit(&m->turns, c->limits.concurrent_turns, c->limits.queue_length);
+        spare_renew(m);
         look_up_providers(m);
         return 0;
 }
@@ -456,6 +454,7 @@ int manager_new(sd_event *event, const Paths *paths, Units *units, Config *confi
         m->units = units;
         m->lock = m->records = m->sockets = m->broker_sockets = m->owners = -EBADF;
         m->config = config;
+        turns_limit(&m->turns, config->limits.concurrent_turns, config->limits.queue_length);
         int r = add_timers(m);
         if (r >= 0)
                 r = worker_new(event, "errandd-disk", DISK_WORKS_MAX, &m->disk);
@@ -513,14 +512,15 @@ Manager *manager_free(Manager *m) {
         m->disk = worker_free(m->disk);
         m->lookups = worker_free(m->lookups);
         manager_end_lookups(m);
-        for (size_t i = 0; i < m->n_sessions; i++) {
+        /* Whoever waits is told while the sessions are there. */
+        for (size_t i = 0; i < m->n_sessions; i++)
                 run_leave(m->sessions[i]);
+        while (m->n_launchers > 0)
+                launch_client_free(m->launchers[--m->n_launchers]);
+        for (size_t i = 0; i < m->n_sessions; i++)
                 session_free(m->sessions[i]);
-        }
         free(m->sessions);
         spare_free(m->spare);
-        for (size_t i = 0; i < m->n_launchers; i++)
-                launch_client_free(m->launchers[i]);
         sd_event_source_disable_unref(m->defer);
         sd_event_source_disable_unref(m->tick);
         provider_lookup_free(m->lookup);

@@ -10,6 +10,7 @@
 #include "errandd/grant-list.h"
 #include "errandd/record.h"
 #include "errandd/store.h"
+#include "errandd/update.h"
 
 typedef struct Manager Manager;
 typedef struct Session Session;
@@ -52,6 +53,7 @@ typedef struct Observer {
         void (*session_changed)(Session *s, void *userdata); /* state, times or the refused count: coalesced once a loop iteration */
         void (*session_refused)(Session *s, const char *host, uint16_t port, uint64_t count, void *userdata);
         void (*session_notice)(Session *s, const char *kind, const char *text, void *userdata);
+        void (*session_update)(Session *s, const Update *u, void *userdata); /* of its conversation */
         void (*session_exited)(Session *s, const char *reason, int status, void *userdata);
         void (*grant_added)(Session *s, const Grant *g, void *userdata);
         void (*grant_changed)(Session *s, const Grant *g, void *userdata);
@@ -115,6 +117,7 @@ typedef struct SessionOptions {
         bool interactive;
         unsigned rows, columns;
         int stdio[3];        /* -EBADF: none; taken on success */
+        const char *protocol; /* NULL: as configured for the configured command, else "none" */
         const char *provider, *model;
         const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;

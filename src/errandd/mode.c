@@ -8,7 +8,8 @@
 #include "errandd/paths.h"
 
 static const Mode system_mode = {
-        .config = CONFIG_SYSTEM, .name = "system", .units = true, .project_names = true, .payload = "errand-agent", .shims = "shim",
+        .config = CONFIG_SYSTEM, .name = "system", .units = true, .project_names = true, .payload = "errand-agent",
+        .described = "/etc/errand/sessions.d", .shims = "shim",
         .own = 02750, .broker = 02750, .state = 02770,
 };
 

@@ -14,6 +14,7 @@ typedef struct Mode {
         bool project_names;    /* a project is a name below projectRoot, and has an owner; else a directory of the caller's */
         bool session_sockets;  /* the sockets of brokers for their sessions are in RUNTIME/session; else each in STATE/ID/broker */
         const char *payload;   /* the account that every session has; NULL: errandd's own, or decided for each */
+        const char *described; /* where root's files say what units' sessions are, ID.json: their ids are not for everybody. NULL: all are one account's */
         const char *shims;     /* RUNTIME/NAME, where shims listen: user and embedded mode share the runtime directory, and neither takes the other's */
         mode_t top;            /* of state and runtime directory; 0: made by others, and not writable for anybody else */
         mode_t own, broker;    /* of STATE/ID, STATE/ID/broker. With the setgid bit they have the payload's group */

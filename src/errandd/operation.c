@@ -11,6 +11,7 @@ struct Operation {
         BusLink *link; /* NULL: the client has gone */
         sd_bus_message *call;
         const char *result; /* "", "h", "o" or "as" */
+        char *text;
         Operation *previous, *next;
 };
 
@@ -52,8 +53,14 @@ static void operation_unlink(Operation *o) {
 Operation *operation_free(Operation *o) {
         operation_unlink(o);
         sd_bus_message_unref(o->call);
+        free(o->text);
         free(o);
         return NULL;
+}
+
+void operation_set_text(Operation *o, char *text) {
+        free(o->text);
+        o->text = text;
 }
 
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
@@ -89,6 +96,8 @@ static int answer(Operation *o, const Fault *fault, const Answer *a) {
                 sd_bus_error_free(&error);
                 return r;
         }
+        if (o->text)
+                return sd_bus_reply_method_return(o->call, "s", o->text);
         if (streq(o->result, "o"))
                 return sd_bus_reply_method_return(o->call, "o", a->path);
         if (streq(o->result, "as"))

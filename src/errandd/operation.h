@@ -9,6 +9,8 @@ typedef struct Operation Operation;
 
 /* result: "", or "h", "o" and "as" for what it answers with. */
 int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error);
+/* It answers with that text, which is taken, and not with the result. */
+void operation_set_text(Operation *o, char *text);
 Operation *operation_free(Operation *o); /* without an answer */
 /* Its call and its client, both borrowed; NULL when the client has gone. */
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link);

@@ -83,7 +83,7 @@ static int settle_config(const char *config, bool machine_wide, char **ret) {
         if (said && *said)
                 return make_absolute(said, ret);
         if (machine_wide)
-                r = asprintf(&path, "/etc/errand/errand.json");
+                r = asprintf(&path, PATHS_CONFIG_SYSTEM);
         else if (base)
                 r = asprintf(&path, "%s/errand/errand.json", base);
         else if (home)

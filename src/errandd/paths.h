@@ -18,6 +18,8 @@
 
 #define PATHS_STATE_SYSTEM "/var/lib/errand"
 #define PATHS_RUNTIME_SYSTEM "/run/errand"
+#define PATHS_CONFIG_SYSTEM "/etc/errand/errand.json"
+#define PATHS_CONFIG_OWN_SHOWN "~/.config/errand/errand.json" /* as it is told to people */
 
 struct Paths {
         const Mode *mode;
@@ -31,7 +33,7 @@ struct Paths {
         int log_fd;            /* for what launchers and shims say; -EBADF: standard error */
 };
 
-/* These say where without touching anything. config may be NULL: $ERRAND_CONFIG, else /etc/errand/errand.json for system mode and root, else
+/* These say where without touching anything. config may be NULL: $ERRAND_CONFIG, else PATHS_CONFIG_SYSTEM for system mode and root, else
  * errand/errand.json below $XDG_CONFIG_HOME. One that was named must be there when it is read. */
 int paths_embedded(const char *state_dir /* NULL: the usual */, const char *config, Paths **ret, Fault *f);
 int paths_system(const char *config, Paths **ret, Fault *f);

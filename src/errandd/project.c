@@ -112,6 +112,15 @@ int project_owner(int owners, const char *name, uid_t *ret, Fault *f) {
                                  name, name, r == -EBADMSG ? "it is damaged" : strerror(-r)) : 0;
 }
 
+void project_give_up(int owners, const char *name, uid_t owner) {
+        Fault f = {};
+        uid_t known;
+
+        if (project_owner(owners, name, &known, &f) >= 0 && known == owner)
+                (void) unlinkat(owners, name, 0);
+        fault_done(&f);
+}
+
 int project_claim(int owners, const char *name, uid_t owner, Fault *f) {
         _cleanup_free_ char *text = NULL;
         JsonWriter w = {};

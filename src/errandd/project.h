@@ -23,3 +23,5 @@ int project_owners_open(int state_dir);
 /* 0 with *ret; -ENOENT: nobody yet; another error: with *f, and nobody may use it. */
 int project_owner(int owners, const char *name, uid_t *ret, Fault *f);
 int project_claim(int owners, const char *name, uid_t owner, Fault *f);
+/* Of that owner's, it is nobody's again; of another's, it stays so. */
+void project_give_up(int owners, const char *name, uid_t owner);

@@ -23,6 +23,7 @@ typedef struct SessionRecord {
         char **allow;
         char **env;          /* KEY=VALUE of CreateSession; a value reaches the agent, so it is no secret */
         bool interactive;
+        char *protocol;      /* "acp": it is talked to; NULL: its streams are its own */
         char *provider, *model;
         char *configuration; /* the file that counted when it was made; NULL: none did, so the defaults were in force */
         usec_t created, started, ended; /* realtime; 0 = not yet */
@@ -33,6 +34,9 @@ typedef struct SessionRecord {
         uint64_t broker_refused; /* of these, what the broker of this run told */
         char *scope_unit, *broker_unit; /* of a live session, where there are units */
         bool own_stdio;      /* its output goes where its caller said, and not through the shim */
+        /* What it was started with, and keeps when the configuration is read again; sizes in bytes, times in usec. disk_max is never 0 then, but in a record
+         * from before these were kept. */
+        uint64_t disk_max, disk_check, idle_limit, grace_period;
         uint64_t system_bytes;  /* of PROJECT_NOT_MEASURED: what its file system had in use then, plus 1; 0: not known */
         uint64_t project_bytes; /* what the project took when the session was started, plus 1; 0: not known; or PROJECT_NOT_MEASURED */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */

@@ -16,9 +16,11 @@ static void find_shim(Run *run) {
         int pidfd = r < 0 ? r : shim_client_open_pidfd(run->shim);
         if (pidfd >= 0)
                 r = run_watch_shim(run, pidfd);
-        if (r >= 0 && pidfd >= 0)
+        if (r >= 0 && pidfd >= 0) {
+                run_converse(run);
                 return;
-        run->shim = shim_client_free(run->shim);
+        }
+        run_drop_shim(run, NULL);
         run->shim_state = SHIM_GONE;
         if (r == -EPERM)
                 session_notice(s, "tampering", "another account's process listens in place of the session's shim, and is not asked");
@@ -53,6 +55,7 @@ int session_adopt(Session *s) {
                 return -ENOMEM;
         s->run = run;
         s->settle = 0;
+        session_keep_limits(s, run->config);
         run->shim_state = SHIM_RUNS;
         run->started = state != SESSION_STARTING;
         int r = run_watch_events(run);

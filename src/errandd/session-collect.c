@@ -93,6 +93,13 @@ static void on_removed(_unused_ Message *m, const char *problem, void *userdata)
         remove_all(userdata, problem);
 }
 
+static void on_unremoved(void *userdata) {
+        Fault f = {};
+
+        (void) fault_set(&f, ERROR_STORAGE, "errandd is ending; remove it when errandd is there again");
+        finish(userdata, &f);
+}
+
 int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         LaunchClient *launcher;
 
@@ -115,7 +122,7 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         if (r >= 0)
                 r = session_launcher(s, &launcher, f);
         if (r >= 0) {
-                r = launch_client_collect(launcher, s->record->id, state, on_removed, c);
+                r = launch_client_collect(launcher, s->record->id, state, on_removed, on_unremoved, c);
                 if (r < 0)
                         (void) fault_set(f, ERROR_SETUP, "errand-launch cannot be asked: %s", strerror(-r));
         }

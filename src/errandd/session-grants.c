@@ -105,8 +105,8 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) 
                 return -ENOMEM;
         r = g ? grant_clock_now(&now) : 0;
         if (r >= 0)
-                r = g ? broker_client_grant(run->broker, g, &now, again ? on_told_again : on_broker_answer, id)
-                      : broker_client_revoke(run->broker, revoke, on_broker_answer, id);
+                r = g ? broker_client_grant(run->broker, g, &now, again ? on_told_again : on_broker_answer, free, id)
+                      : broker_client_revoke(run->broker, revoke, on_broker_answer, free, id);
         if (r < 0)
                 free(id);
         return r;

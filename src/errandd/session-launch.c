@@ -192,7 +192,7 @@ static int on_shim_end(_unused_ sd_event_source *source, _unused_ int fd, _unuse
 
         run->shim_end = sd_event_source_disable_unref(run->shim_end);
         run->shim_state = SHIM_GONE;
-        run->shim = shim_client_free(run->shim);
+        run_drop_shim(run, "the session has ended");
         run_read_events(run); /* what it wrote last, which may end the run */
         return 0;
 }
@@ -201,7 +201,7 @@ static int on_shim_end(_unused_ sd_event_source *source, _unused_ int fd, _unuse
 static void on_shim_connection_gone(void *userdata) {
         Run *run = userdata;
 
-        run->shim = shim_client_free(run->shim);
+        run_drop_shim(run, "errandd's connection to the session's shim ended");
         run_check_finished(run);
 }
 
@@ -238,6 +238,8 @@ static void watch_shim(Run *run, uint64_t pid) {
         r = run_reach_shim(run);
         if (r < 0)
                 log_session_warning_errno(r, run->session->record->id, "its shim cannot be reached: %m");
+        else
+                run_converse(run);
 }
 
 /* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */
@@ -330,6 +332,12 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
         _cleanup_strv_free_ char **gaps = NULL;
         LaunchScope scope;
         char unit[64];
+        const LaunchConversation conversation = {
+                .protocol = s->record->protocol,
+                .startup = run->config->timeouts.startup,
+                .question = run->config->timeouts.question,
+                .abort = run->config->timeouts.abort,
+        };
 
         if (accept_gaps(run, &gaps) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
@@ -350,6 +358,7 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
                 .file_max = run->config->sandbox.file_max,
                 .shim_socket = p->shim_socket,
                 .scope = scoped ? &scope : NULL,
+                .conversation = s->record->protocol ? &conversation : NULL,
                 .project = s->project,
                 .policy = p->policy,
                 .transcript = p->transcript,

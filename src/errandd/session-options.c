@@ -36,6 +36,10 @@ static const char *check_network(const char *s) {
         return streq(s, "restricted") || streq(s, "none") ? NULL : "is neither \"restricted\" nor \"none\"";
 }
 
+static const char *check_protocol(const char *s) {
+        return streq(s, "none") || streq(s, "acp") ? NULL : "is neither \"none\" nor \"acp\"";
+}
+
 static int read_id(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
         return read_checked(m, option, userdata, check_id, error);
 }
@@ -46,6 +50,10 @@ static int read_line(sd_bus_message *m, const BusOption *option, void *userdata,
 
 static int read_network(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
         return read_checked(m, option, userdata, check_network, error);
+}
+
+static int read_protocol(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
+        return read_checked(m, option, userdata, check_protocol, error);
 }
 
 static int read_provider(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
@@ -195,6 +203,7 @@ static const BusOption session_options[] = {
         {"stdin", "h", read_fd, FIELD(stdio[0])},
         {"stdout", "h", read_fd, FIELD(stdio[1])},
         {"stderr", "h", read_fd, FIELD(stdio[2])},
+        {"protocol", "s", read_protocol, FIELD(protocol)},
         {"provider", "s", read_provider, FIELD(provider)},
         {"model", "s", read_line, FIELD(model)},
         {"user", "s", read_line, FIELD(user)},

@@ -39,10 +39,6 @@ static int check_file(const char *what, const char *place, const char *file, con
                          file);
 }
 
-static int check_source(const char *what, const char *place, const SecretSource *source, Fault *f) {
-        return source->kind == SECRET_SOURCE_FILE ? check_file(what, place, source->name, "a key's file", f) : 0;
-}
-
 static int check_configuration(const char *what, const char *place, Fault *f) {
         if (!path_beneath(place, POLICY_OWN_CONFIGURATION))
                 return 0;
@@ -50,7 +46,7 @@ static int check_configuration(const char *what, const char *place, Fault *f) {
 }
 
 static int check_place(const Manager *m, const char *what, const char *place, Fault *f) {
-        const Config *c = m->config;
+        const SecretSource *source;
 
         int r = check_own(what, place, m->paths->state, f);
         if (r >= 0)
@@ -59,11 +55,9 @@ static int check_place(const Manager *m, const char *what, const char *place, Fa
                 r = check_configuration(what, place, f);
         if (r >= 0)
                 r = check_file(what, place, m->paths->config, "errand's configuration", f);
-        for (size_t i = 0; r >= 0 && i < c->agent.n_providers; i++)
-                r = check_source(what, place, &c->agent.providers[i].credential, f);
-        if (r >= 0)
-                r = check_source(what, place, &c->github.token, f);
-        return r >= 0 ? check_source(what, place, &c->github.app.private_key, f) : r;
+        for (size_t i = 0; r >= 0 && (source = config_secret_source(m->config, i)); i++)
+                r = source->kind == SECRET_SOURCE_FILE ? check_file(what, place, source->name, "a key's file", f) : 0;
+        return r;
 }
 
 int session_check_places(Session *s, Fault *f) {
@@ -90,20 +84,13 @@ static int hide(const char *file, char ***list) {
         return path ? strv_extend(list, path) : -ENOMEM;
 }
 
-static int hide_source(const SecretSource *source, char ***list) {
-        return source->kind == SECRET_SOURCE_FILE ? hide(source->name, list) : 0;
-}
-
 int session_hidden_places(const Manager *m, const Config *c, char ***ret) {
+        const SecretSource *source;
         char **list = NULL;
 
         int r = hide(m->paths->config, &list);
-        for (size_t i = 0; r >= 0 && i < c->agent.n_providers; i++)
-                r = hide_source(&c->agent.providers[i].credential, &list);
-        if (r >= 0)
-                r = hide_source(&c->github.token, &list);
-        if (r >= 0)
-                r = hide_source(&c->github.app.private_key, &list);
+        for (size_t i = 0; r >= 0 && (source = config_secret_source(c, i)); i++)
+                r = source->kind == SECRET_SOURCE_FILE ? hide(source->name, &list) : 0;
         if (r < 0) {
                 strv_free(list);
                 return r;

@@ -9,6 +9,7 @@
  * and gone, shim gone) → finish (spool read to its end, record written, the world told). A failure anywhere goes to end at once. */
 
 #include "errandd/broker-client.h"
+#include "errandd/conversation.h"
 #include "errandd/disk-watch.h"
 #include "errandd/events.h"
 #include "errandd/idle-watch.h"
@@ -69,6 +70,7 @@ typedef struct Run {
 
         ShimState shim_state;
         ShimClient *shim;         /* NULL: cannot be asked, now or ever */
+        Conversation *conversation; /* NULL: it is not talked to, or cannot be */
         int shim_pidfd;
         sd_event_source *shim_end;
         int events;
@@ -125,6 +127,9 @@ int session_grants_to_broker(Session *s, bool again /* it may have some of them 
 int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);
 
+/* What counts for this run, whatever is configured later: into the record, unless it is there already. */
+void session_keep_limits(Session *s, const Config *c);
+
 /* session-start.c */
 int session_open_project(Session *s, Fault *f); /* s->project, if it is not open already */
 int session_prepare_identity(Session *s, Identity *ret, Fault *f);
@@ -159,6 +164,12 @@ void run_take_lines(Run *run);
 int run_watch_shim(Run *run, int pidfd);
 /* Connects to the session's shim: a client in run->shim, or a negative errno. */
 int run_reach_shim(Run *run);
+
+/* session-talk.c */
+/* Its shim is there: where the session is talked to, that begins. */
+void run_converse(Run *run);
+/* Its shim cannot be asked any more. Each prompt has ended, and text says why; NULL: the next errandd goes on with them. */
+void run_drop_shim(Run *run, const char *text);
 
 /* session-stop.c */
 void run_fail(Run *r, ErrorCode code, const char *format, ...) _printf_(3, 4);

@@ -189,6 +189,7 @@ static void reset_record(SessionRecord *record) {
         record->exit_text = mfree(record->exit_text);
         record->exit_status = 0;
         record->project_bytes = record->system_bytes = 0;
+        record->disk_max = 0;
         record->own_stdio = false;
 }
 
@@ -218,6 +219,7 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 r = mint(s->run, f);
         if (r >= 0) {
                 reset_record(s->record);
+                session_keep_limits(s, s->run->config);
                 for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                         s->record->own_stdio |= s->stdio[i] >= 0;
                 r = name_units(s->run);

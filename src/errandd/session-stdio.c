@@ -10,6 +10,9 @@ int session_open_stdio(Session *s, int ret[static 3], Fault *f) {
 
         if (s->record->interactive)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s has a terminal; attach to it instead", s->record->id);
+        if (s->record->protocol)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is talked to, which takes its standard input and output: errand prompt %s", s->record->id,
+                                 s->record->id);
         if (session_state_live(session_state(s)))
                 return fault_set(f, ERROR_WRONG_STATE, "session %s runs already: its standard input and output were settled at its start",
                                  s->record->id);

@@ -73,7 +73,8 @@ static void fold_exit(Run *run, bool lost) {
 }
 
 static SessionState final_state(const Run *run) {
-        if (!run->started || !run->exited)
+        /* An agent that cannot be talked to ran, and could not be used. */
+        if (!run->started || !run->exited || streq(run->exit_reason ?: "", "setup"))
                 return SESSION_FAILED;
         return SESSION_STOPPED;
 }
@@ -104,7 +105,7 @@ static void run_free(Manager *m, Run *run) {
         sd_event_source_disable_unref(run->events_watch);
         sd_event_source_disable_unref(run->shim_end);
         sd_event_source_disable_unref(run->deadline);
-        shim_client_free(run->shim);
+        run_drop_shim(run, NULL);
         broker_client_free(run->broker);
         safe_close(run->events);
         safe_close(run->shim_pidfd);
@@ -120,15 +121,20 @@ static void run_free(Manager *m, Run *run) {
 
 void run_leave(Session *s) {
         Run *run = s->run;
+        Fault f = {};
 
         if (!run)
                 return;
+        (void) fault_set(&f, ERROR_WRONG_STATE, "errandd is ending; ask again after session %s when it is there again", s->record->id);
         s->run = NULL;
         while (run->waiters) {
                 Waiter *w = run->waiters;
                 run->waiters = w->next;
+                if (w->done)
+                        w->done(s, &f, -EBADF, w->userdata);
                 free(w);
         }
+        fault_done(&f);
         run_free(s->manager, run);
 }
 
@@ -170,6 +176,7 @@ static void run_finish(Run *run) {
         Session *s = run->session;
         Manager *m = s->manager;
 
+        run_drop_shim(run, "the session has ended");
         (void) session_ingest(s, true);
         session_sweep_sockets(s);
         /* One that failed before its launch has them still, and whoever reads their other ends waits. */
@@ -335,7 +342,7 @@ void run_end(Run *run) {
 
         run->phase = RUN_ENDS;
         if (run->shim_state == SHIM_RUNS && !run->exited)
-                ask_shim_to_stop(run, run->started ? run->config->sandbox.grace_period : 0);
+                ask_shim_to_stop(run, run->started ? run->session->record->grace_period : 0);
         else if (first && shim_awaited(run))
                 arm_overdue(run, SHIM_PATIENCE_USEC);
         if (run->broker && run->broker_state != BROKER_CLOSING)
@@ -361,7 +368,7 @@ static void on_closed_for_stop(_unused_ Message *m, _unused_ const char *problem
 
         /* Whether it answered or died: its credential is dead. Now the processes. */
         if (run->phase != RUN_ENDS)
-                ask_shim_to_stop(run, run->config->sandbox.grace_period);
+                ask_shim_to_stop(run, run->session->record->grace_period);
 }
 
 void run_stop(Run *run) {

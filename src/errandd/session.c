@@ -81,6 +81,17 @@ int session_save(Session *s) {
         return 0;
 }
 
+void session_keep_limits(Session *s, const Config *c) {
+        SessionRecord *record = s->record;
+
+        if (record->disk_max > 0)
+                return;
+        record->disk_max = c->sandbox.disk;
+        record->disk_check = c->sandbox.disk_check;
+        record->idle_limit = c->timeouts.idle;
+        record->grace_period = c->sandbox.grace_period;
+}
+
 void session_touch(Session *s) {
         s->changed = true;
         manager_schedule(s->manager);
@@ -218,7 +229,7 @@ int session_kill(Session *s, int signal, Fault *f) {
         if (r < 0)
                 return r;
         char *id = strdup(s->record->id);
-        r = id ? shim_client_signal(s->run->shim, signal, on_signalled, id) : -ENOMEM;
+        r = id ? shim_client_signal(s->run->shim, signal, on_signalled, free, id) : -ENOMEM;
         if (r < 0) {
                 free(id);
                 return fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r));
@@ -250,6 +261,10 @@ static void on_attached(Message *m, const char *problem, void *userdata) {
         fault_done(&f);
 }
 
+static void on_unattached(void *userdata) {
+        on_attached(NULL, "it is ending", userdata);
+}
+
 int session_attach(Session *s, Done done, void *userdata, Fault *f) {
         if (!s->record->interactive)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s has no terminal: it was not created as an interactive one", s->record->id);
@@ -261,7 +276,7 @@ int session_attach(Session *s, Done done, void *userdata, Fault *f) {
                 return fault_set(f, ERROR_SETUP, "out of memory");
         *a = (Asked){.manager = s->manager, .done = done, .userdata = userdata};
         (void) snprintf(a->id, sizeof(a->id), "%s", s->record->id);
-        r = shim_client_attach(s->run->shim, on_attached, a);
+        r = shim_client_attach(s->run->shim, on_attached, on_unattached, a);
         if (r < 0) {
                 free(a);
                 return fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r));

@@ -4,6 +4,7 @@
 /* One session's life: record, broker, shim. Logic only, see manager.h. What takes time reports through a Done, called once from the event loop
  * or before the function returns; a function that returns a negative errno has set *f and will not call it. */
 
+#include "errandd/conversation-state.h"
 #include "errandd/manager.h"
 #include "errandd/session-state.h"
 
@@ -34,6 +35,15 @@ int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f);
 typedef void (*GrantDone)(Session *s, const Grant *g, const Fault *fault /* NULL: it is given */, void *userdata);
 int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f);
 int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault *f);
+
+/* Of a session that is talked to (CreateSession's protocol). text: 1 to PROMPT_SIZE_MAX bytes, UTF-8. Done when it is in the shim's queue. */
+int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f);
+/* Cancels the turn and drops what is queued; Done when that is on its way to the agent. */
+int session_interrupt(Session *s, Done done, void *userdata, Fault *f);
+/* question 0: the one that is open. */
+int session_answer(Session *s, uint64_t question, const char *option, Done done, void *userdata, Fault *f);
+/* False: there is none to be had now. */
+bool session_conversation(const Session *s, ConversationState *ret);
 
 /* Record, state and receipts go; the project stays. s is gone after Done. */
 int session_collect(Session *s, Done done, void *userdata, Fault *f);

@@ -10,6 +10,10 @@ struct ShimClient {
         Channel *channel;
         int fd;    /* borrowed from it */
         pid_t pid;
+        void (*event)(Message *m, void *userdata);
+        void *event_userdata;
+        void (*gone)(void *userdata);
+        void *gone_userdata;
 };
 
 ShimClient *shim_client_free(ShimClient *s) {
@@ -19,8 +23,19 @@ ShimClient *shim_client_free(ShimClient *s) {
         return mfree(s);
 }
 
-static void on_event(_unused_ Message *m, _unused_ void *userdata) {
-        /* Nothing is watched over the socket: the events file has it all. */
+/* Of a session that is talked to. The life of a session is in its events file, and nothing else is watched over the socket. */
+static void on_event(Message *m, void *userdata) {
+        ShimClient *s = userdata;
+
+        if (s->event)
+                s->event(m, s->event_userdata);
+}
+
+static void on_gone(void *userdata) {
+        ShimClient *s = userdata;
+
+        if (s->gone)
+                s->gone(s->gone_userdata);
 }
 
 int shim_client_new(sd_event *event, int directory, const char *name, uid_t uid, void (*gone)(void *userdata), void *userdata, ShimClient **ret) {
@@ -31,13 +46,15 @@ int shim_client_new(sd_event *event, int directory, const char *name, uid_t uid,
         if (!s)
                 return -ENOMEM;
         s->pid = -1;
+        s->gone = gone;
+        s->gone_userdata = userdata;
         int fd = channel_connect(directory, name, uid);
         if (fd < 0)
                 return fd;
         s->fd = fd; /* the channel's */
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0)
                 s->pid = peer.pid;
-        int r = channel_new(event, fd, &(ChannelHandler){.event = on_event, .gone = gone, .userdata = userdata}, &s->channel);
+        int r = channel_new(event, fd, &(ChannelHandler){.event = on_event, .gone = on_gone, .userdata = s}, &s->channel);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(s);
@@ -58,11 +75,11 @@ int shim_client_open_pidfd(const ShimClient *s) {
         return TAKE_FD(pidfd);
 }
 
-int shim_client_attach(ShimClient *s, ChannelReply reply, void *userdata) {
+int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "attach");
-        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata) {
@@ -74,12 +91,12 @@ int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelRe
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
 }
 
-int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, void *userdata) {
+int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "signal");
         json_add_u64(&w, "signal", (uint64_t) signal);
-        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 int shim_client_stop(ShimClient *s, usec_t grace, const char *text, ChannelReply reply, void *userdata) {
@@ -97,4 +114,60 @@ int shim_client_status(ShimClient *s, ChannelReply reply, void *userdata) {
 
         channel_open(s->channel, &w, "status");
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+}
+
+int shim_client_watch(ShimClient *s, void (*event)(Message *m, void *userdata), ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "status");
+        json_add_bool(&w, "watch", true);
+        int r = channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        if (r < 0)
+                return r;
+        s->event = event;
+        s->event_userdata = userdata;
+        return 0;
+}
+
+void shim_client_unwatch(ShimClient *s) {
+        s->event = NULL;
+}
+
+int shim_client_prompt(ShimClient *s, uint64_t number, usec_t wait, int text, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "prompt");
+        json_add_u64(&w, "number", number);
+        json_add_u64(&w, "waitMs", wait / USEC_PER_MSEC);
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "text");
+        json_close_array(&w);
+        return channel_send(s->channel, &w, &text, 1, reply, userdata);
+}
+
+int shim_client_turn(ShimClient *s, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "turn");
+        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+}
+
+int shim_client_interrupt(ShimClient *s, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "interrupt");
+        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+}
+
+int shim_client_answer(ShimClient *s, uint64_t question, const char *option, ChannelReply reply, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        channel_open(s->channel, &w, "answer");
+        json_add_u64(&w, "question", question);
+        json_add_string(&w, "option", option);
+        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+}
+
+void shim_client_forget(ShimClient *s, const void *userdata) {
+        channel_forget(s->channel, userdata);
 }

@@ -15,10 +15,23 @@ ShimClient *shim_client_free(ShimClient *s);
 DEFINE_CLEANUP(ShimClient *, shim_client_free);
 
 /* reply: "attached" with the fd "terminal". */
-int shim_client_attach(ShimClient *s, ChannelReply reply, void *userdata);
+int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void *userdata);
 int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata);
-int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, void *userdata);
-/* reply: "status" with "attached", how many are attached to its terminal. */
+int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, ChannelDrop drop, void *userdata);
+/* reply: "status" with "attached", how many are attached to its terminal; and, of a session that is talked to, "conversation" with "ready", "turn", "queued"
+ * and "last": where it is at that moment, between the events before and after. */
 int shim_client_status(ShimClient *s, ChannelReply reply, void *userdata);
+/* The same, and from then on `event` is called with what happens. */
+int shim_client_watch(ShimClient *s, void (*event)(Message *m, void *userdata), ChannelReply reply, void *userdata);
+void shim_client_unwatch(ShimClient *s); /* nothing is called any more */
+/* Queues a prompt of that number, higher than all before; text is a sealed memfd (borrowed). */
+int shim_client_prompt(ShimClient *s, uint64_t number, usec_t wait, int text, ChannelReply reply, void *userdata);
+/* Lets the first one of its queue go. */
+int shim_client_turn(ShimClient *s, ChannelReply reply, void *userdata);
+/* Cancels the turn, and drops what is queued. */
+int shim_client_interrupt(ShimClient *s, ChannelReply reply, void *userdata);
+int shim_client_answer(ShimClient *s, uint64_t question, const char *option, ChannelReply reply, void *userdata);
+/* No reply is called with that userdata any more. */
+void shim_client_forget(ShimClient *s, const void *userdata);
 /* text, a sentence for the transcript, may be NULL. */
 int shim_client_stop(ShimClient *s, usec_t grace, const char *text, ChannelReply reply, void *userdata);

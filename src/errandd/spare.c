@@ -7,9 +7,14 @@
 #include "basic/text.h"
 #include "errandd/manager-private.h"
 #include "errandd/spare.h"
+#include "shared/timespan.h"
 
 #define NEXT_USEC (250 * USEC_PER_MSEC) /* after one was used: the session that has it comes first */
 #define KEPT_USEC (10 * USEC_PER_SEC)   /* for a session that was made and is not started */
+/* After one that crashed or could not be started, twice as long each time: the first is what systemd lets a unit have, 5 starts in 10 s, which it counts
+ * for each unit alone, and every one of these is another. */
+#define AGAIN_FIRST_USEC (2 * USEC_PER_SEC)
+#define AGAIN_LAST_USEC (5 * 60 * USEC_PER_SEC)
 
 typedef enum SpareState {
         SPARE_BEGINS,
@@ -17,13 +22,14 @@ typedef enum SpareState {
         SPARE_GIVEN, /* a session has its id */
         SPARE_USED,  /* and its broker: the next one is waited for */
         SPARE_ENDS,
+        SPARE_FAILED, /* another one later */
 } SpareState;
 
 struct Spare {
         Manager *manager;
         SpareState state;
         char id[SESSION_ID_MAX + 1];
-        BrokerClient *client; /* NULL: used */
+        BrokerClient *client; /* NULL: used, or failed */
         sd_event_source *timer;
 };
 
@@ -53,27 +59,49 @@ static void on_started(void *userdata) {
                 s->state = SPARE_WAITS;
 }
 
+static int on_next(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Spare *s = userdata;
+        Manager *m = s->manager;
+
+        forget(s);
+        spare_begin(m);
+        return 0;
+}
+
+static int arm(Spare *s, usec_t usec, sd_event_time_handler_t handler) {
+        s->timer = sd_event_source_disable_unref(s->timer);
+        return sd_event_add_time_relative(s->manager->event, &s->timer, CLOCK_MONOTONIC, usec, 0, handler, s);
+}
+
+/* Nothing of it is left but the wait for the next one. */
+static void fail(Spare *s, const char *what, const char *why) {
+        char text[TIMESPAN_TEXT_MAX];
+        Manager *m = s->manager;
+
+        m->spare_wait = m->spare_wait == 0 ? AGAIN_FIRST_USEC : MIN(2 * m->spare_wait, AGAIN_LAST_USEC);
+        log_warning("%s: %s; sessions start their own, and it is tried again in %s", what, why, timespan_format(m->spare_wait, text));
+        if (s->id[0] && !manager_find(m, s->id))
+                session_places_remove_empty(m, s->id);
+        s->state = SPARE_FAILED;
+        s->client = broker_client_free(s->client);
+        if (arm(s, m->spare_wait, on_next) < 0)
+                forget(s);
+}
+
 static void on_ended(const char *how, void *userdata) {
         Spare *s = userdata;
         Manager *m = s->manager;
-        bool again = s->state == SPARE_ENDS;
 
-        if (!again)
-                log_warning("the broker that was started ahead ended (%s); sessions start their own", how);
+        if (s->state != SPARE_ENDS) {
+                _cleanup_free_ char *words = strdup(how); /* the client's */
+                fail(s, "the broker that was started ahead ended", words ?: "out of memory");
+                return;
+        }
         if (!manager_find(m, s->id))
                 session_places_remove_empty(m, s->id);
         forget(s);
-        if (again)
-                spare_begin(m);
+        spare_begin(m);
 }
-
-/* What only a broker that was set up does. */
-static void on_away(_unused_ void *userdata) {}
-static void on_back(_unused_ uint16_t port, _unused_ uint64_t fresh, _unused_ void *userdata) {}
-static void on_refused(_unused_ const char *host, _unused_ uint16_t port, _unused_ uint64_t count, _unused_ uint64_t fresh, _unused_ void *userdata) {}
-static void on_denied_summary(_unused_ uint64_t count, _unused_ uint64_t hosts, _unused_ uint64_t fresh, _unused_ void *userdata) {}
-static void on_grant_used(_unused_ uint32_t number, _unused_ void *userdata) {}
-static void on_receipt_failed(_unused_ void *userdata) {}
 
 static int start(Spare *s, Fault *f) {
         Manager *m = s->manager;
@@ -86,9 +114,7 @@ static int start(Spare *s, Fault *f) {
         if (directory < 0)
                 return fault_set(f, ERROR_STORAGE, "its directory cannot be made: %s", strerror(-directory));
         return broker_client_new(m->event, NULL, &(BrokerUnit){.units = m->units, .directory = m->broker_sockets, .session = s->id}, s->id, 0,
-                                 &(BrokerHandler){.started = on_started, .away = on_away, .back = on_back, .refused = on_refused,
-                                                  .denied_summary = on_denied_summary, .grant_used = on_grant_used,
-                                                  .receipt_failed = on_receipt_failed, .ended = on_ended, .userdata = s}, &s->client, f);
+                                 &(BrokerHandler){.started = on_started, .ended = on_ended, .userdata = s}, &s->client, f);
 }
 
 void spare_begin(Manager *m) {
@@ -100,25 +126,10 @@ void spare_begin(Manager *m) {
         if (!s)
                 return;
         *s = (Spare){.manager = m};
-        int r = start(s, &f);
-        if (r >= 0) {
-                m->spare = s;
-                return;
-        }
-        log_warning("no broker can be started ahead: %s; sessions start their own", f.text ?: "out of memory");
-        if (s->id[0])
-                session_places_remove_empty(m, s->id);
+        m->spare = s;
+        if (start(s, &f) < 0)
+                fail(s, "no broker can be started ahead", f.text ?: "out of memory");
         fault_done(&f);
-        spare_free(s);
-}
-
-static int on_next(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
-        Spare *s = userdata;
-        Manager *m = s->manager;
-
-        forget(s);
-        spare_begin(m);
-        return 0;
 }
 
 static int on_kept_long(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
@@ -126,11 +137,6 @@ static int on_kept_long(_unused_ sd_event_source *source, _unused_ uint64_t usec
 
         spare_drop(s->manager, s->id);
         return 0;
-}
-
-static int arm(Spare *s, usec_t usec, sd_event_time_handler_t handler) {
-        s->timer = sd_event_source_disable_unref(s->timer);
-        return sd_event_add_time_relative(s->manager->event, &s->timer, CLOCK_MONOTONIC, usec, 0, handler, s);
 }
 
 bool spare_take_id(Manager *m, char ret[static SESSION_ID_MAX + 1]) {
@@ -150,10 +156,21 @@ BrokerClient *spare_take_broker(Manager *m, const char *id, const BrokerHandler 
                 return NULL;
         BrokerClient *client = TAKE_PTR(s->client);
         s->state = SPARE_USED; /* another start of that session finds none */
+        m->spare_wait = 0;
         broker_client_hand_over(client, handler);
         if (arm(s, NEXT_USEC, on_next) < 0)
                 forget(s);
         return client;
+}
+
+void spare_renew(Manager *m) {
+        m->spare_wait = 0;
+        if (m->spare && m->spare->state == SPARE_FAILED)
+                forget(m->spare);
+        if (m->spare)
+                spare_drop(m, NULL);
+        else
+                spare_begin(m);
 }
 
 void spare_drop(Manager *m, const char *id) {

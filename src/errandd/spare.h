@@ -9,7 +9,7 @@
 
 typedef struct Spare Spare;
 
-/* Has one started, unless there is one, or sessions have no brokers here. That it cannot be had is no failure. */
+/* Has one started, unless there is one, or sessions have no brokers here. That it cannot be had is no failure: it is tried again, ever less often. */
 void spare_begin(Manager *m);
 /* The id of a session that has its broker already, in *ret: given once. False: there is none. */
 bool spare_take_id(Manager *m, char ret[static SESSION_ID_MAX + 1]);
@@ -17,5 +17,7 @@ bool spare_take_id(Manager *m, char ret[static SESSION_ID_MAX + 1]);
 BrokerClient *spare_take_broker(Manager *m, const char *id, const BrokerHandler *handler);
 /* It is not wanted any more, as it is; with an id, if it is that session's. */
 void spare_drop(Manager *m, const char *id);
+/* After the configuration was read again: another one, or none. */
+void spare_renew(Manager *m);
 /* From memory alone: it goes on, and the next errandd stops it. */
 Spare *spare_free(Spare *s);

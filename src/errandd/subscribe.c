@@ -28,6 +28,7 @@ typedef struct Event {
         Session *session;
         const Grant *grant;
         const char *word, *text; /* host; kind and text; reason */
+        const Update *update;
         uint16_t port;
         uint32_t count;
         int status;
@@ -87,6 +88,21 @@ static int append_notice(sd_bus_message *m, const Event *e) {
         return r < 0 ? r : sd_bus_message_append(m, "a{sv}", 0);
 }
 
+static int append_field(sd_bus_message *m, const UpdateField *f) {
+        return f->text ? bus_append_entry_text(m, f->name, f->text) : bus_append_entry_u64(m, f->name, f->number);
+}
+
+static int append_update(sd_bus_message *m, const Event *e) {
+        int r;
+
+        r = bus_append_text(m, update_kind_to_string(e->update->kind));
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'a', "{sv}");
+        for (size_t i = 0; i < e->update->n_fields && r >= 0; i++)
+                r = append_field(m, &e->update->fields[i]);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 static int append_exited(sd_bus_message *m, const Event *e) {
         int r = bus_append_text(m, e->word);
 
@@ -123,6 +139,24 @@ static bool may_hear(BusLink *l, uid_t owner, const char *id) {
         return l->subscribed && !l->dead && l->uid != UID_NONE && (l->uid == owner || bus_link_caller(l).operator || bus_link_follows(l, id));
 }
 
+/* What an agent writes may be more than a subscriber reads, and has up to 16 KiB a piece: there it is left out, and counted. */
+static bool leave_out(BusLink *l, const Event *e, uint64_t queued) {
+        if (!e->update || !update_kind_is_text(e->update->kind) || queued < BUS_QUEUED_UPDATES_MAX)
+                return false;
+        l->missed++;
+        return true;
+}
+
+/* Before the next one that it gets. */
+static void tell_missed(BusLink *l, const Event *e) {
+        Update missed = {.kind = UPDATE_MISSED, .n_fields = 1, .fields = {{.name = "count", .number = l->missed}}};
+        Event own = *e;
+
+        own.update = &missed;
+        l->missed = 0;
+        (void) send(l, &own);
+}
+
 /* id and owner: of the session that it is about. */
 static void tell(Bus *b, const char *id, uid_t owner, const Event *e) {
         for (BusLink *l = b->links; l; l = l->next) {
@@ -135,6 +169,10 @@ static void tell(Bus *b, const char *id, uid_t owner, const Event *e) {
                         drop(l);
                         continue;
                 }
+                if (leave_out(l, e, queued))
+                        continue;
+                if (e->update && l->missed > 0)
+                        tell_missed(l, e);
                 r = send(l, e);
                 if (r < 0 && r != -ENOTCONN && r != -ECONNRESET && r != -EPIPE)
                         log_warning_errno(r, "Failed to send signal %s, ignoring: %m", e->member);
@@ -215,6 +253,10 @@ static void on_session_notice(Session *s, const char *kind, const char *text, vo
                                            .text = text});
 }
 
+static void on_session_update(Session *s, const Update *u, void *userdata) {
+        tell_session(userdata, s, &(Event){.interface = BUS_SESSION_INTERFACE, .member = "Update", .append = append_update, .update = u});
+}
+
 static void on_session_exited(Session *s, const char *reason, int status, void *userdata) {
         tell_session(userdata, s, &(Event){.interface = BUS_SESSION_INTERFACE, .member = "Exited", .append = append_exited,
                                            .word = reason, .status = status});
@@ -256,6 +298,7 @@ int subscribe_begin(Bus *b) {
                 .session_changed = on_session_changed,
                 .session_refused = on_session_refused,
                 .session_notice = on_session_notice,
+                .session_update = on_session_update,
                 .session_exited = on_session_exited,
                 .grant_added = on_grant_added,
                 .grant_changed = on_grant_changed,

@@ -10,6 +10,7 @@
 #define COMMAND_WORDS_MAX 4096U       /* a 64 KiB message holds no more of any use */
 #define GAPS_MAX 32U                  /* bailey knows 13 */
 #define GRACE_MS_MAX (3600U * 1000U)
+#define CONVERSATION_MS_MAX (UINT64_C(30) * 24 * 3600 * 1000) /* as errandd has it for questions */
 #define READY_USEC (10 * USEC_PER_SEC) /* a shim listens within milliseconds */
 #define PROBE_USEC (20 * USEC_PER_SEC) /* bailey runs /bin/true in two */
 #define LAST_WAIT_USEC (5 * USEC_PER_SEC) /* beyond the grace period, when errandd is gone and a shim does not go */

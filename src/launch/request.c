@@ -153,10 +153,35 @@ static int read_scope(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         return r < 0 ? problem(ret_problem, "\"scope\" is not an object") : scope_plan_parse(scope, p->session, &p->scope, ret_problem);
 }
 
+static int read_conversation(JsonObject *o, LaunchPlan *p, char **ret_problem) {
+        static const char *const known[] = {"protocol", "startupMs", "questionMs", "abortMs", NULL};
+        JsonObject *c;
+        const char *s;
+
+        int r = json_get_object(o, "conversation", &c);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0 || !request_members_known(c, known, &s))
+                return problem(ret_problem, "\"conversation\" is not an object of protocol, startupMs, questionMs and abortMs");
+        if (json_get_string(c, "protocol", &s) < 0 || !streq(s, "acp"))
+                return problem(ret_problem, "the \"protocol\" of \"conversation\" is not \"acp\", the only one that is known here");
+        r = read_number(c, "startupMs", CONVERSATION_MS_MAX, false, &p->startup_ms, ret_problem);
+        if (r >= 0)
+                r = read_number(c, "questionMs", CONVERSATION_MS_MAX, false, &p->question_ms, ret_problem);
+        if (r >= 0)
+                r = read_number(c, "abortMs", CONVERSATION_MS_MAX, false, &p->abort_ms, ret_problem);
+        if (r >= 0 && (p->startup_ms == 0 || p->question_ms == 0 || p->abort_ms == 0))
+                r = problem(ret_problem, "\"conversation\" has a time of 0, in which no agent can answer");
+        if (r >= 0 && p->interactive)
+                r = problem(ret_problem, "\"conversation\" and \"interactive\" are two uses of one terminal or pipe");
+        p->conversation = true;
+        return r;
+}
+
 static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
         static const char *const known[] = {"session", "backend", "command", "interactive", "rows", "columns", "home", "brokerSocket",
                                             "listen",  "strict",  "acceptGaps", "graceMs",  "shimSocket", "fileMax", "scope",
-                                            "proxyNet", NULL};
+                                            "proxyNet", "conversation", NULL};
         uint64_t rows = 0, columns = 0, grace = 0;
         const char *unknown;
 
@@ -189,6 +214,8 @@ static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
                 r = read_path(o, "shimSocket", false, &p->socket, ret_problem);
         if (r >= 0)
                 r = read_number(o, "fileMax", INT64_MAX, true, &p->file_max, ret_problem);
+        if (r >= 0)
+                r = read_conversation(o, p, ret_problem);
         if (r >= 0)
                 r = read_scope(o, p, ret_problem);
         p->rows = (uint16_t) rows;
@@ -230,7 +257,7 @@ static bool fd_needed(const LaunchPlan *p, LaunchFd fd) {
 }
 
 static bool fd_allowed(const LaunchPlan *p, LaunchFd fd) {
-        return fd_needed(p, fd) || (fd >= LAUNCH_FD_STDIN && (fd == LAUNCH_FD_TERMINAL) == p->interactive);
+        return fd_needed(p, fd) || (fd >= LAUNCH_FD_STDIN && (fd == LAUNCH_FD_TERMINAL) == p->interactive && !p->conversation);
 }
 
 static int take_fds(Message *m, LaunchPlan *p, char **ret_problem) {

@@ -36,6 +36,8 @@ typedef struct LaunchPlan {
         char *broker_socket, *listen; /* NULL: no broker */
         char **accept_gaps;
         uint32_t grace_ms;
+        bool conversation;        /* with these three times; only without a terminal and files */
+        uint64_t startup_ms, question_ms, abort_ms;
         uint64_t file_max;        /* bytes of one file that the payload writes; 0: not limited */
         ScopePlan *scope;         /* NULL: none is made */
         int fds[_LAUNCH_FD_MAX];  /* -EBADF where there is none */

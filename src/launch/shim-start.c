@@ -30,6 +30,18 @@ static int add_fd(Start *s, const char *name, int fd) {
         return r < 0 ? r : strv_extend_format(&s->argv, "%s=%d", name, fd);
 }
 
+static int add_conversation(Start *s, const LaunchPlan *p) {
+        const struct {
+                const char *option;
+                uint64_t ms;
+        } times[] = {{"--startup-ms", p->startup_ms}, {"--question-ms", p->question_ms}, {"--abort-ms", p->abort_ms}};
+
+        int r = add_option(s, "--conversation", "acp");
+        for (size_t i = 0; i < ELEMENTSOF(times) && r >= 0; i++)
+                r = strv_extend_format(&s->argv, "%s=%llu", times[i].option, (unsigned long long) times[i].ms);
+        return r;
+}
+
 /* The names of options and descriptors are the shim's. */
 static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, Start *s) {
         int r = strv_extend(&s->argv, "errand-shim");
@@ -46,6 +58,8 @@ static int build_arguments(const Launcher *l, const LaunchPlan *p, int channel, 
                 r = strv_extend_format(&s->argv, "--grace-ms=%u", p->grace_ms);
         if (r >= 0 && p->file_max > 0)
                 r = strv_extend_format(&s->argv, "--file-max=%llu", (unsigned long long) p->file_max);
+        if (r >= 0 && p->conversation)
+                r = add_conversation(s, p);
         if (r >= 0)
                 r = add_option(s, "--broker-socket", p->broker_socket);
         if (r >= 0)

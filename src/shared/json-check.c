@@ -65,18 +65,6 @@ static int hex4(Checker *c, unsigned *ret) {
         return 0;
 }
 
-static size_t put_utf8(unsigned code, char out[static 4]) {
-        if (code < 0x80) {
-                out[0] = (char) code;
-                return 1;
-        }
-        size_t n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-        for (size_t i = n; i-- > 1; code >>= 6)
-                out[i] = (char) (0x80 | (code & 0x3f));
-        out[0] = (char) ((0xf00U >> n) | code);
-        return n;
-}
-
 /* After "\u". A NUL is refused: C strings would end there, and two readers would see two texts. */
 static int check_unicode_escape(Checker *c, char out[static 4], size_t *ret_size) {
         unsigned code, low;
@@ -97,7 +85,7 @@ static int check_unicode_escape(Checker *c, char out[static 4], size_t *ret_size
                 return fail(c, "half of a surrogate pair");
         if (code == 0)
                 return fail(c, "a NUL in a string");
-        *ret_size = put_utf8(code, out);
+        *ret_size = utf8_put(code, out);
         return 0;
 }
 

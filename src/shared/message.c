@@ -226,7 +226,7 @@ void message_open(JsonWriter *w, const char *type) {
         json_add_string(w, "type", type);
 }
 
-int message_send(int sock, JsonWriter *w, const int *fds, size_t n_fds) {
+int message_close(JsonWriter *w, char **ret, size_t *ret_size) {
         _cleanup_free_ char *text = NULL;
         size_t size;
 
@@ -236,6 +236,18 @@ int message_send(int sock, JsonWriter *w, const int *fds, size_t n_fds) {
                 return r;
         if (size > MESSAGE_SIZE_MAX)
                 return -EMSGSIZE;
+        *ret = TAKE_PTR(text);
+        *ret_size = size;
+        return 0;
+}
+
+int message_send(int sock, JsonWriter *w, const int *fds, size_t n_fds) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        int r = message_close(w, &text, &size);
+        if (r < 0)
+                return r;
         ssize_t n = send_fds(sock, text, size, fds, n_fds);
         explicit_bzero(text, size);
         return n < 0 ? (int) n : 0;

@@ -51,4 +51,6 @@ int json_get_strv(JsonObject *o, const char *name, char ***ret);
  * peer does not read; nothing is sent in part. */
 void message_open(JsonWriter *w, const char *type);
 int message_send(int sock, JsonWriter *w, const int *fds, size_t n_fds);
+/* Only closes it: the text, to free, is for who sends it more than once, or later. -EMSGSIZE: it is over MESSAGE_SIZE_MAX. */
+int message_close(JsonWriter *w, char **ret, size_t *ret_size);
 int message_reply_error(int sock, const char *text);

@@ -38,6 +38,7 @@ void child_done(Child *c) {
         c->report = safe_close(c->report);
         c->console = safe_close(c->console);
         c->log = safe_close(c->log);
+        c->input = safe_close(c->input);
         c->output = safe_close(c->output);
         c->error = safe_close(c->error);
 }
@@ -201,7 +202,7 @@ static int make_pipe(bool wanted, int *ret_ours, int *ret_theirs) {
 }
 
 /* The other way round: it is the child that reads. */
-static int make_gate(bool wanted, int *ret_ours, int *ret_theirs) {
+static int make_input(bool wanted, int *ret_ours, int *ret_theirs) {
         int pair[2];
 
         if (!wanted)
@@ -235,7 +236,7 @@ static int reserve_cgroup(Start *s, char ***environment) {
 
 static int start(ShimOptions *o, Child *c, const char **ret_what) {
         _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC | O_NOCTTY);
-        _cleanup_close_ int report = -EBADF, console = -EBADF, log = -EBADF, output = -EBADF, error = -EBADF, gate = -EBADF;
+        _cleanup_close_ int report = -EBADF, console = -EBADF, log = -EBADF, output = -EBADF, error = -EBADF, gate = -EBADF, input = -EBADF;
         _cleanup_strv_free_ char **argv = NULL, **environment = NULL;
         bool files = !o->interactive;
         int r;
@@ -253,7 +254,11 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (r >= 0)
                 r = make_pipe(files && o->fds[SHIM_FD_STDERR] < 0, &c->error, &error);
         if (r >= 0)
-                r = make_gate(o->scope, &c->gate, &gate);
+                r = make_input(o->scope, &c->gate, &gate);
+        if (r >= 0)
+                r = make_input(o->conversation, &c->input, &input);
+        if (r >= 0 && c->input >= 0)
+                r = fd_nonblock(c->input, true);
         if (r < 0)
                 return r;
 
@@ -262,7 +267,7 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (getrlimit(RLIMIT_CORE, &s.core) < 0)
                 return -errno;
         s.core.rlim_cur = MIN((rlim_t) o->core_limit, s.core.rlim_max);
-        s.standard[0] = files && o->fds[SHIM_FD_STDIN] >= 0 ? o->fds[SHIM_FD_STDIN] : null;
+        s.standard[0] = input >= 0 ? input : files && o->fds[SHIM_FD_STDIN] >= 0 ? o->fds[SHIM_FD_STDIN] : null;
         s.standard[1] = !files ? null : output >= 0 ? output : o->fds[SHIM_FD_STDOUT];
         s.standard[2] = log;
         s.keep[s.n_keep++] = s.bailey;

@@ -11,10 +11,11 @@ typedef struct Child {
         int gate;            /* where it waits to be let go; its closing ends it */
         int report, console; /* SOCK_SEQPACKET */
         int log;             /* bailey's own messages and its closing line */
+        int input;           /* of an agent that is talked to: what it reads */
         int output, error;   /* the payload's, when the caller gave no files */
 } Child;
 
-#define CHILD_NONE {.gate = -EBADF, .report = -EBADF, .console = -EBADF, .log = -EBADF, .output = -EBADF, .error = -EBADF}
+#define CHILD_NONE {.gate = -EBADF, .report = -EBADF, .console = -EBADF, .log = -EBADF, .input = -EBADF, .output = -EBADF, .error = -EBADF}
 
 void child_done(Child *c); /* closes; does not kill */
 

@@ -11,7 +11,9 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "shared/message.h"
+#include "shim/control-conversation.h"
 #include "shim/shim.h"
+#include "shim/watcher.h"
 
 typedef struct Connection {
         Control *control;
@@ -19,6 +21,7 @@ typedef struct Connection {
         int fd;
         sd_event_source *io;
         bool watches;
+        Watcher watcher;
         bool bad; /* goes after the reply */
 } Connection;
 
@@ -32,12 +35,14 @@ struct Control {
         sd_event_source *io;
         Connection *connections;
         size_t n_connections;
+        uint64_t missed; /* updates, since the last watcher went */
 };
 
 /* A request being handled, and what its reply repeats. */
 typedef struct Request {
         Connection *connection;
         Shim *shim;
+        Message *message;
         JsonObject *object;
         bool has_serial;
         uint64_t serial;
@@ -52,6 +57,7 @@ static void connection_close(Connection *c) {
                         break;
                 }
         control->n_connections--;
+        control->missed += watcher_done(&c->watcher);
         sd_event_source_disable_unref(c->io);
         safe_close(c->fd);
         free(c);
@@ -63,10 +69,18 @@ static void open_reply(const Request *q, JsonWriter *w, const char *type) {
                 json_add_u64(w, "serial", q->serial);
 }
 
+/* Behind all that it is still owed; who asks without reading is not answered. */
 static void send_reply(Request *q, JsonWriter *w, const int *fds, size_t n_fds) {
-        int r = message_send(q->connection->fd, w, fds, n_fds);
+        int r = watcher_flush(&q->connection->watcher);
+        if (r >= 0)
+                r = watcher_waits(&q->connection->watcher) ? -EAGAIN : message_send(q->connection->fd, w, fds, n_fds);
         if (r < 0)
                 q->connection->bad = true;
+}
+
+/* One that lags is told when it reads again. */
+static void update_events(Connection *c) {
+        (void) sd_event_source_set_io_events(c->io, EPOLLIN | (watcher_waits(&c->watcher) ? EPOLLOUT : 0U));
 }
 
 static void reply_error(Request *q, const char *text) {
@@ -156,6 +170,22 @@ static void add_state(const Shim *s, JsonWriter *w) {
         }
 }
 
+/* What is open is told again, and how much was missed. */
+static void begin_to_watch(Connection *c) {
+        Control *control = c->control;
+
+        c->watches = true;
+        int r = watcher_miss(&c->watcher, control->missed);
+        if (r >= 0) {
+                control->missed = 0;
+                r = watcher_flush(&c->watcher);
+        }
+        if (r < 0)
+                c->bad = true;
+        else if (control->shim->conversation)
+                conversation_tell_questions(control->shim->conversation);
+}
+
 static void handle_status(Request *q) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         bool has_fd = q->shim->pid1_fd >= 0, watch = q->connection->watches;
@@ -165,15 +195,33 @@ static void handle_status(Request *q) {
                 reply_error(q, "\"watch\" is true or false");
                 return;
         }
-        q->connection->watches = watch;
         open_reply(q, &w, "status");
         add_state(q->shim, &w);
+        if (q->shim->conversation)
+                conversation_add_state(q->shim->conversation, &w);
         if (has_fd) {
                 json_open_array(&w, "fds");
                 json_add_string(&w, NULL, "pidfd");
                 json_close_array(&w);
         }
         send_reply(q, &w, &q->shim->pid1_fd, has_fd ? 1 : 0);
+        if (watch && !q->connection->watches)
+                begin_to_watch(q->connection);
+        q->connection->watches = watch;
+}
+
+static void handle_conversation(Request *q) {
+        const char *problem = NULL;
+
+        if (!q->shim->conversation) {
+                reply_error(q, "the session has no conversation: its agent's protocol is none");
+                return;
+        }
+        int r = control_conversation(q->shim->conversation, q->message, &problem);
+        if (problem)
+                reply_error(q, problem);
+        else
+                reply(q, r);
 }
 
 static const struct {
@@ -186,10 +234,14 @@ static const struct {
         {"signal", handle_signal, {"signal"}},
         {"stop", handle_stop, {"graceMs", "text"}},
         {"status", handle_status, {"watch"}},
+        {"prompt", handle_conversation, {"number", "waitMs", "fds"}},
+        {"turn", handle_conversation, {}},
+        {"interrupt", handle_conversation, {}},
+        {"answer", handle_conversation, {"question", "option"}},
 };
 
 static bool members_known(JsonObject *o, const char *const *known, size_t n_known) {
-        static const char *const always[] = {"v", "type", "serial"};
+        static const char *const always[] = {"v", "type", "serial"}; /* and fds where a request has them */
         GList *names = json_object_get_members(o);
         bool good = true;
 
@@ -216,39 +268,74 @@ static void dispatch(Request *q, const char *type) {
                         return;
                 }
         q->connection->bad = true;
-        reply_error(q, "not a request that is known here: attach, resize, signal, stop, status");
+        reply_error(q, "not a request that is known here: attach, resize, signal, stop, status, prompt, turn, interrupt, answer");
 }
 
-static int on_connection(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
+static int on_connection(_unused_ sd_event_source *source, _unused_ int fd, uint32_t revents, void *userdata) {
         _cleanup_(message_freep) Message *m = NULL;
         _cleanup_free_ char *problem = NULL;
         Connection *c = userdata;
 
-        int r = message_receive(c->fd, &m, &problem);
-        if (r == -EAGAIN)
+        int r = revents & EPOLLOUT ? watcher_flush(&c->watcher) : 0;
+        if (r >= 0)
+                r = message_receive(c->fd, &m, &problem);
+        if (r == -EAGAIN) {
+                update_events(c);
                 return 0;
+        }
         if (r >= 0) {
-                Request q = {.connection = c, .shim = c->control->shim, .object = message_object(m)};
+                Request q = {.connection = c, .shim = c->control->shim, .message = m, .object = message_object(m)};
                 dispatch(&q, message_type(m));
         } else if (problem)
                 (void) message_reply_error(c->fd, problem);
         if (r < 0 || c->bad)
                 connection_close(c);
+        else
+                update_events(c);
         return 0;
 }
 
-void control_tell_state(Control *c) {
-        for (Connection *i = c->connections, *next; i; i = next) {
-                _cleanup_(json_writer_done) JsonWriter w = {};
+/* To all who watch; the number of them. */
+static size_t tell(Control *c, JsonWriter *w, bool keep) {
+        _cleanup_free_ char *text = NULL;
+        size_t size, n = 0;
 
-                next = i->next;
-                if (!i->watches)
-                        continue;
-                message_open(&w, "state");
-                add_state(c->shim, &w);
-                if (message_send(i->fd, &w, NULL, 0) < 0)
-                        connection_close(i);
+        int r = message_close(w, &text, &size);
+        if (r < 0) {
+                log_warning_errno(r, "errandd is not told of something, there is no memory: %m");
+                return 0;
         }
+        for (Connection *i = c->connections; i; i = i->next) {
+                if (!i->watches || i->bad)
+                        continue;
+                n++;
+                /* It may be in the middle of being answered: who cannot be told any more is closed by its own next event. */
+                if (watcher_send(&i->watcher, text, size, keep) < 0)
+                        (void) shutdown(i->fd, SHUT_RDWR);
+                else
+                        update_events(i);
+        }
+        return n;
+}
+
+void control_tell_state(Control *c) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        message_open(&w, "state");
+        add_state(c->shim, &w);
+        (void) tell(c, &w, true);
+}
+
+void control_tell_update(Control *c, JsonWriter *w, bool keep) {
+        if (tell(c, w, keep) == 0)
+                c->missed++;
+}
+
+bool control_has_pending(const Control *c) {
+        for (const Connection *i = c->connections; i; i = i->next)
+                if (watcher_waits(&i->watcher))
+                        return true;
+        return false;
 }
 
 static int on_listener(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
@@ -271,6 +358,7 @@ static int on_listener(_unused_ sd_event_source *source, _unused_ int fd, _unuse
         if (!c)
                 return 0;
         *c = (Connection){.control = control, .fd = TAKE_FD(accepted), .next = control->connections};
+        c->watcher.fd = c->fd;
         control->connections = c;
         control->n_connections++;
         if (sd_event_add_io(control->shim->event, &c->io, c->fd, EPOLLIN, on_connection, c) < 0)

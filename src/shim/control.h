@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The shim's socket: errandd asks (attach, resize, signal, stop, status), nobody else. */
+/* The shim's socket: errandd asks (attach, resize, signal, stop, status; of a conversation prompt, turn, interrupt, answer), nobody else. */
 
 #include <systemd/sd-event.h>
 
+#include "basic/json-writer.h"
 #include "basic/macro.h"
 
 typedef struct Shim Shim;
@@ -17,5 +18,10 @@ int control_new(Shim *s, const char *path, uid_t uid, Control **ret);
 Control *control_free(Control *c); /* removes the socket */
 DEFINE_CLEANUP(Control *, control_free);
 
-/* Tells every connection that asked to watch; a slow one is closed. */
+/* Tells every connection that asked to watch. */
 void control_tell_state(Control *c);
+/* The same of an update of the conversation, which is open and finished here. Without anybody who watches, and from one who does not read, it is missed,
+ * and that is told later; keep: it is the last to be dropped. */
+void control_tell_update(Control *c, JsonWriter *w, bool keep);
+/* Whether somebody who watches has not taken everything yet. */
+bool control_has_pending(const Control *c);

@@ -17,6 +17,24 @@
 #define CONNECTIONS_MAX 16U            /* of errandd, which needs one */
 #define LOG_LINE_MAX (16U * 1024U)     /* of bailey; its closing line with every gap has some 3 KiB */
 #define LOG_LINES_MAX 200U             /* kept as events; more are counted and left out */
+#define AGENT_CHUNK_SIZE (64U * 1024U)    /* read from an agent at once: what a pipe holds */
+#define AGENT_LINE_MAX (4U << 20)         /* one message of an agent's: a tool's output with a file in it */
+#define AGENT_QUEUE_MAX (2U << 20)        /* for an agent that does not read: a prompt in its longest form, and answers */
+#define AGENT_BAD_LINES_MAX 100U          /* then it is no conversation */
+#define AGENT_END_USEC (2 * USEC_PER_SEC) /* between the end of an agent's output and its own */
+#define PROMPT_SIZE_MAX (128U * 1024U)    /* a person's words, and some pages that they paste */
+#define PROMPTS_MAX 64U                   /* that wait in one session */
+#define QUESTIONS_MAX 8U                  /* open at once: a person has to answer each */
+#define QUESTION_OPTIONS_MAX 16U
+#define TOOL_CALLS_MAX 64U                /* whose titles are remembered, for the updates that do not repeat them */
+#define UPDATE_TEXT_MAX (16U * 1024U)     /* of a message in one update */
+#define PLAN_ENTRIES_MAX 64U
+#define PLAN_ENTRY_MAX 240U               /* bytes; all of them fit an update */
+#define TITLE_MAX 512U                    /* bytes of a title, an option's name, an error's message */
+#define WORD_MAX 128U                     /* of an id, a name, a version, a status */
+#define UPDATES_PENDING_BYTES (2U << 20)  /* for an errandd that is busy: the longest message of an agent comes through, most are short */
+#define UPDATES_PENDING_MAX 256U          /* kept for an errandd that does not read: what a conversation's state hangs on */
+#define CONVERSATION_MSEC_MAX (UINT64_C(30) * 24 * 3600 * 1000)
 #define GRACE_USEC_MAX (UINT64_C(3600) * USEC_PER_SEC)
 #define DRAIN_USEC (2 * USEC_PER_SEC)  /* until the last output is read, when something outside holds a pipe open */
 #define LINGER_USEC USEC_PER_SEC       /* for a first client that is on its way when the command has ended already */

@@ -20,6 +20,8 @@ static const char help[] =
         "  --strict --accept-gap NAME\n"
         "                         as for bailey\n"
         "  --grace-ms N           between SIGTERM and SIGKILL\n"
+        "  --conversation acp --startup-ms N --question-ms N --abort-ms N\n"
+        "                         its standard input and output are the conversation\n"
         "  --scope UNIT           what is made around bailey before it runs\n"
         "  --file-max N           bytes of one file that the payload writes\n"
         "  --journal              standard error is the journal's\n"

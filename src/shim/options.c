@@ -95,6 +95,19 @@ static int read_option(ShimOptions *o, int c, const char *name) {
                 r = read_number(name, optarg, GRACE_USEC_MAX / USEC_PER_MSEC, &number);
                 o->grace_usec = number * USEC_PER_MSEC;
                 break;
+        case 'C':
+                if (!streq(optarg, "acp")) {
+                        log_error("--conversation %s: wants acp, the only protocol that is known here", optarg);
+                        return -EINVAL;
+                }
+                o->conversation = true;
+                break;
+        case 'x':
+                return read_number(name, optarg, CONVERSATION_MSEC_MAX, &o->startup_ms);
+        case 'q':
+                return read_number(name, optarg, CONVERSATION_MSEC_MAX, &o->question_ms);
+        case 'A':
+                return read_number(name, optarg, CONVERSATION_MSEC_MAX, &o->abort_ms);
         case 'm':
                 return read_number(name, optarg, INT64_MAX, &o->file_max);
         case 'f':
@@ -124,6 +137,11 @@ static int check(const ShimOptions *o) {
                 log_error("--session, --socket, --home and a command are needed");
                 return -EINVAL;
         }
+        bool times = o->startup_ms > 0 && o->question_ms > 0 && o->abort_ms > 0;
+        if (o->conversation && (!times || o->interactive || o->fds[SHIM_FD_STDIN] >= 0 || o->fds[SHIM_FD_STDOUT] >= 0 || o->fds[SHIM_FD_STDERR] >= 0)) {
+                log_error("--conversation needs --startup-ms, --question-ms and --abort-ms, and neither a terminal nor files of the caller's");
+                return -EINVAL;
+        }
         if (!o->broker_socket != !o->listen || !o->listen != (o->fds[SHIM_FD_TOKEN] < 0)) {
                 log_error("--broker-socket, --listen and --fd token=N are given together or not at all");
                 return -EINVAL;
@@ -141,6 +159,8 @@ int shim_options_parse(int argc, char **argv, ShimOptions *ret) {
                 {"accept-gap", required_argument, NULL, 'a'},    {"grace-ms", required_argument, NULL, 'g'},
                 {"scope", required_argument, NULL, 'S'},         {"proxy-net", no_argument, NULL, 'n'},
                 {"journal", no_argument, NULL, 'j'},
+                {"conversation", required_argument, NULL, 'C'},  {"startup-ms", required_argument, NULL, 'x'},
+                {"question-ms", required_argument, NULL, 'q'},   {"abort-ms", required_argument, NULL, 'A'},
                 {"file-max", required_argument, NULL, 'm'},      {"fd", required_argument, NULL, 'f'},
                 {"help", no_argument, NULL, 'H'},                {"version", no_argument, NULL, 'V'},  {},
         };

@@ -37,6 +37,8 @@ typedef struct ShimOptions {
         const char *accepted_gaps[32];
         size_t n_accepted_gaps;
         usec_t grace_usec;
+        bool conversation; /* the agent's standard input and output are the shim's; these three are times for it then */
+        uint64_t startup_ms, question_ms, abort_ms;
         uint64_t file_max; /* RLIMIT_FSIZE of the payload; 0: not limited */
         int fds[_SHIM_FD_MAX];
         char **command;

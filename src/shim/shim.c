@@ -8,6 +8,7 @@
  * and that is awaited; then bailey's messages, the terminal or the pipes are read to their ends, so that the transcript is whole; then the
  * last line of the events is written and synced; then clients get what they have not been sent; then the shim goes. */
 
+#include <limits.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
@@ -17,6 +18,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "basic/utf8.h"
 #include "shared/message.h"
 #include "shim/home.h"
 #include "shim/report.h"
@@ -57,7 +59,9 @@ static int on_linger(_unused_ sd_event_source *source, _unused_ uint64_t usec, v
 static int on_post(_unused_ sd_event_source *source, void *userdata) {
         Shim *s = userdata;
 
-        if (s->state == SHIM_EXITED && s->terminal && terminal_clients_seen(s->terminal) > 0 && !terminal_has_pending(s->terminal))
+        if (s->state != SHIM_EXITED || control_has_pending(s->control))
+                return 0;
+        if (!s->terminal || (terminal_clients_seen(s->terminal) > 0 && !terminal_has_pending(s->terminal)))
                 return exit_now(s);
         return 0;
 }
@@ -71,6 +75,22 @@ static bool out_of_memory(Shim *s) {
         if (!s->has_closing)
                 return s->child_code != CLD_EXITED && s->child_status == SIGKILL;
         return e->reason == EXIT_REASON_KILLED || (e->reason == EXIT_REASON_SIGNAL && e->status == 128 + SIGKILL);
+}
+
+/* Whether it is the conversation that says how a command ended that has run. */
+static bool settle_conversation(Shim *s, char **ret_text) {
+        const char *awaited = s->conversation ? conversation_awaits(s->conversation) : NULL;
+        ExitStatus *e = &s->exit;
+
+        if (s->failure)
+                *ret_text = TAKE_PTR(s->failure);
+        else if (!awaited || s->stopping || s->killed)
+                return false;
+        else if (asprintf(ret_text, "the agent ended with status %u before it had answered %s", e->status, awaited) < 0)
+                *ret_text = NULL;
+        e->reason = awaited ? EXIT_REASON_SETUP : EXIT_REASON_KILLED;
+        e->status = awaited ? 125 : e->status ?: 128 + SIGTERM; /* it may have taken the stop for a good end */
+        return true;
 }
 
 /* What bailey's closing line does not say, or bailey itself could not. */
@@ -87,7 +107,9 @@ static void settle_exit(Shim *s) {
                 e->reason = EXIT_REASON_KILLED;
                 e->status = 128 + SIGKILL;
                 n = asprintf(&text, "out of memory: it used as much as it may, and the kernel ended it");
-        } else if (s->has_closing && e->reason != EXIT_REASON_KILLED)
+        } else if (s->has_closing && settle_conversation(s, &text))
+                n = 0;
+        else if (s->has_closing && e->reason != EXIT_REASON_KILLED)
                 return;
         else if (!s->has_closing && s->stopping && !s->killed && s->state == SHIM_STARTING && s->child_code != CLD_EXITED) {
                 e->reason = EXIT_REASON_KILLED;
@@ -126,6 +148,8 @@ static void end(Shim *s) {
         tell_launcher(s, "error", s->exit.text);
         if (s->n_log_lines > LOG_LINES_MAX)
                 events_log(s->events, "more of bailey's messages were left out");
+        if (s->conversation)
+                conversation_finish(s->conversation);
         for (size_t i = 0; i < ELEMENTSOF(s->outputs); i++)
                 if (s->outputs[i].stream)
                         transcript_finish(s->outputs[i].stream);
@@ -137,7 +161,8 @@ static void end(Shim *s) {
                 control_tell_state(s->control);
 
         /* on_post() goes as soon as nobody is owed anything. */
-        if (!s->terminal || sd_event_add_time_relative(s->event, &s->linger, CLOCK_MONOTONIC, LINGER_USEC, 1, on_linger, s) < 0)
+        bool owed = s->terminal || (s->control && control_has_pending(s->control));
+        if (!owed || sd_event_add_time_relative(s->event, &s->linger, CLOCK_MONOTONIC, LINGER_USEC, 1, on_linger, s) < 0)
                 (void) exit_now(s);
 }
 
@@ -152,7 +177,8 @@ static int on_drain(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 void shim_check_end(Shim *s) {
-        bool open = s->pid1_io || s->child.log >= 0 || s->outputs[0].fd >= 0 || s->outputs[1].fd >= 0 || (s->terminal && !s->terminal_ended);
+        bool open = s->pid1_io || s->child.log >= 0 || s->outputs[0].fd >= 0 || s->outputs[1].fd >= 0 || (s->terminal && !s->terminal_ended) ||
+                    (s->conversation && conversation_is_open(s->conversation));
 
         if (s->state == SHIM_EXITED || !s->child_ended)
                 return;
@@ -167,6 +193,30 @@ static void on_terminal_end(void *userdata) {
 
         s->terminal_ended = true;
         shim_check_end(s);
+}
+
+static void on_conversation_end(void *userdata) {
+        shim_check_end(userdata);
+}
+
+/* Its agent is of no use any more. */
+static void on_conversation_failed(const char *text, void *userdata) {
+        Shim *s = userdata;
+
+        if (s->stopping) /* for another reason */
+                return;
+        log_warning("The conversation of session %s has failed: %s", s->options->session, text);
+        free(s->failure);
+        s->failure = strdup(text);
+        shim_note(s, text);
+        (void) shim_stop(s, s->options->grace_usec);
+}
+
+static void on_update(JsonWriter *w, bool keep, void *userdata) {
+        Shim *s = userdata;
+
+        if (s->control)
+                control_tell_update(s->control, w, keep);
 }
 
 static int on_output(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
@@ -221,6 +271,8 @@ void shim_started(Shim *s, const Started *started, int pidfd) {
         s->state = SHIM_RUNNING;
         events_started(s->events, started);
         control_tell_state(s->control);
+        if (s->conversation)
+                conversation_begin(s->conversation);
 }
 
 int shim_signal(Shim *s, int signal) {
@@ -302,6 +354,25 @@ static int take_signals(Shim *s) {
         return r;
 }
 
+static int prepare_conversation(Shim *s, const char **ret_what) {
+        const ShimOptions *o = s->options;
+        char link[40], directory[PATH_MAX];
+
+        *ret_what = "the conversation, whose directory has to have a path in UTF-8";
+        (void) snprintf(link, sizeof(link), "/proc/self/fd/%d", o->fds[SHIM_FD_PROJECT]);
+        ssize_t n = readlink(link, directory, sizeof(directory) - 1);
+        if (n < 0)
+                return -errno;
+        directory[n] = 0;
+        if (directory[0] != '/' || !utf8_valid(directory))
+                return -EINVAL;
+        const ConversationOptions options = {.startup_usec = o->startup_ms * USEC_PER_MSEC, .question_usec = o->question_ms * USEC_PER_MSEC,
+                                             .abort_usec = o->abort_ms * USEC_PER_MSEC, .directory = directory};
+        const ConversationLinks links = {.updates = {.send = on_update, .userdata = s}, .failed = on_conversation_failed,
+                                         .ended = on_conversation_end, .userdata = s};
+        return conversation_new(s->event, s->secrets, s->transcript, &options, &links, &s->conversation);
+}
+
 static int prepare(Shim *s, const char **ret_what) {
         ShimOptions *o = s->options;
         int r;
@@ -325,6 +396,8 @@ static int prepare(Shim *s, const char **ret_what) {
                 return r;
         *ret_what = "the transcript";
         r = transcript_new(TAKE_FD(o->fds[SHIM_FD_TRANSCRIPT]), TRANSCRIPT_BYTES_MAX, &s->transcript);
+        if (r >= 0 && o->conversation)
+                return prepare_conversation(s, ret_what);
         if (r < 0 || !o->interactive)
                 return r;
         *ret_what = "the terminal";
@@ -364,6 +437,8 @@ static int start(Shim *s, const char **ret_what) {
                 r = sd_event_add_io(s->event, &s->log_io, s->child.log, EPOLLIN, report_on_log, s);
         if (r >= 0 && s->child.console >= 0)
                 r = sd_event_add_io(s->event, &s->console_io, s->child.console, EPOLLIN, report_on_console, s);
+        if (r >= 0 && s->conversation)
+                r = conversation_open(s->conversation, TAKE_FD(s->child.input), TAKE_FD(s->child.output));
         if (r >= 0)
                 r = watch_output(s, 0, TAKE_FD(s->child.output));
         if (r >= 0)
@@ -459,7 +534,9 @@ static int fail(Shim *s, int error, const char *what) {
 }
 
 static void done(Shim *s) {
-        control_free(s->control);
+        s->conversation = conversation_free(s->conversation);
+        s->control = control_free(s->control);
+        free(s->failure);
         terminal_free(s->terminal);
         sd_event_source *sources[] = {s->launcher_io, s->child_event, s->report_io, s->console_io, s->log_io, s->pid1_io, s->grace, s->drain, s->linger};
         for (size_t i = 0; i < ELEMENTSOF(sources); i++)

@@ -8,6 +8,7 @@
 
 #include "shim/child.h"
 #include "shim/control.h"
+#include "shim/conversation.h"
 #include "shim/events.h"
 #include "shim/group.h"
 #include "shim/limits.h"
@@ -44,6 +45,8 @@ struct Shim {
         Terminal *terminal; /* NULL: not interactive */
         TranscriptStream *terminal_stream;
         bool terminal_ended;
+        Conversation *conversation; /* NULL: its agent is not talked to */
+        char *failure;              /* of the conversation: why it was stopped */
         Output outputs[2];
 
         sd_event_source *launcher_io; /* while the session's scope is being made */

@@ -4,12 +4,14 @@
 
 #include "basic/log.h"
 #include "basic/text.h"
+#include "conversation.h"
 #include "errandd/authorizer-polkit.h"
 #include "world.h"
 
 /* The bus's face with a stand-in behind it, as a program: test-errandd [deny|polkit] [ADDRESS], else on the bus of $DBUS_STARTER_ADDRESS, as what a bus
  * daemon starts. Prints "ready" when it has the name, and what a session is made with. The owner of the session a1
- * is $OWNER, else its own account; with $ENDED it has ended with that exit code. */
+ * is $OWNER, else its own account; with $ENDED it has ended with that exit code; with $CONVERSATION sessions have
+ * one, which stands as that says. */
 
 static bool deny;
 static Manager *manager;
@@ -48,7 +50,7 @@ static void leave(void *userdata) {
 
 int main(int argc, char **argv) {
         Authorizer authorizer = {.check = check, .operator = no_operator};
-        const char *word = argc > 1 ? argv[1] : "", *owner = getenv("OWNER");
+        const char *word = argc > 1 ? argv[1] : "", *owner = getenv("OWNER"), *conversation = getenv("CONVERSATION");
         const char *address = argc > 1 && strchr(argv[argc - 1], ':') ? argv[argc - 1] : getenv("DBUS_STARTER_ADDRESS");
         Authorizer *asked = &authorizer;
         sd_event_source *source = NULL;
@@ -70,7 +72,7 @@ int main(int argc, char **argv) {
         if (streq(word, "polkit") && authorizer_polkit_new(bus, NULL, &asked) < 0)
                 return EXIT_FAILURE;
         if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = asked, .mode = CONFIG_SYSTEM, .lost = leave, .userdata = event}, &face) < 0 ||
-            sd_event_add_post(event, &source, say, NULL) < 0)
+            sd_event_add_post(event, &source, say, NULL) < 0 || (conversation && conversation_begin(bus, event, conversation) < 0))
                 return EXIT_FAILURE;
         if (bus_request_name(bus, &f) < 0) {
                 log_error("%s", f.text);

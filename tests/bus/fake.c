@@ -67,6 +67,7 @@ Manager *fake_manager_free(Manager *m) {
         free(m->seen_command);
         free(m->seen_allow);
         free(m->seen_env);
+        free(m->seen_text);
         free(m);
         return NULL;
 }
@@ -344,7 +345,8 @@ int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault
                 return fault_set(f, ERROR_NOT_FOUND, "no such grant");
         if (s->manager->observer.grant_removed)
                 s->manager->observer.grant_removed(s, number, s->manager->observer.userdata);
-        done(s, NULL, -EBADF, userdata);
+        if (done)
+                done(s, NULL, -EBADF, userdata);
         return 0;
 }
 
@@ -358,6 +360,29 @@ int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret,
         *ret_size = max;
         *ret_next = offset + max;
         return 0;
+}
+
+int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f) {
+        free(s->manager->seen_text);
+        s->manager->seen_text = strdup(text);
+        s->manager->seen_operator = caller->operator;
+        return begin(s, done, userdata, f);
+}
+
+int session_interrupt(Session *s, Done done, void *userdata, Fault *f) {
+        return begin(s, done, userdata, f);
+}
+
+int session_answer(Session *s, uint64_t question, const char *option, Done done, void *userdata, Fault *f) {
+        free(s->manager->seen_text);
+        if (asprintf(&s->manager->seen_text, "%llu %s", (unsigned long long) question, option) < 0)
+                abort();
+        return begin(s, done, userdata, f);
+}
+
+bool session_conversation(const Session *s, ConversationState *ret) {
+        *ret = s->manager->conversation;
+        return s->manager->talks;
 }
 
 bool manager_project_owner(Manager *m, const char *project, uid_t *ret) {

@@ -35,6 +35,10 @@ struct Manager {
         char **report;
         SessionOptions seen; /* of CreateSession, texts duplicated where tests look */
         char *seen_project, *seen_command, *seen_allow, *seen_env;
+        char *seen_text; /* of a prompt, or an answer */
+        bool seen_operator;
+        bool talks;      /* sessions have this conversation */
+        ConversationState conversation;
         Fault fail; /* what the next act fails with */
         const char *project; /* one that has an owner */
         uid_t project_owner;

@@ -16,7 +16,7 @@ static void print_options(const char *method, const BusOption *table, size_t n) 
 }
 
 int main(void) {
-        static const char *const kinds[] = {[MEMBER_METHOD] = "method", [MEMBER_READ] = "read", [MEMBER_WRITE] = "write"};
+        static const char *const kinds[] = {[MEMBER_METHOD] = "method", [MEMBER_READ] = "read", [MEMBER_WRITE] = "write", [MEMBER_SAID] = "said"};
         const BusOption *options;
         const Action *table;
         size_t n;

@@ -5,6 +5,7 @@
 
 #include "basic/fd.h"
 #include "basic/text.h"
+#include "basic/utf8.h"
 #include "errandd/action.h"
 #include "errandd/bus.h"
 #include "errandd/bus-objects.h"
@@ -40,8 +41,9 @@ static const char *random_text(void) {
                 "api.example.com", "*.example.com", "*", "127.0.0.1", "[::1]", "a..b", "once", "always", "10m", "1h 30m", "99999999999999999999y", "-1s", "0",
                 "restricted", "none", "open", "true", "/bin/sh", "-c", "org.errand1.Session", "org.errand1.Manager", "org.errand1.Grant", "org.errand1.Receipt",
                 "org.freedesktop.LogControl1", "LogLevel", "LogTarget", "debug", "journal", "State", "Report", "Gaps", "Host", "Id", "PATH=/tmp", "HOME",
-                "BAILEY_SANDBOX", "project", "projectFd", "ownProject", "id", "command", "network", "allow", "env", "interactive", "rows", "columns", "stdin", "stdout",
-                "stderr", "provider", "model", "user", "session", "outcome", "since", "before", "limit", "completed", "\xc3\xa9\xe2\x82\xac", "a\nb\r\x1b[2J",
+                "BAILEY_SANDBOX", "project", "projectFd", "ownProject", "id", "command", "network", "allow", "env", "interactive", "protocol", "rows", "columns", "stdin", "stdout",
+                "stderr", "!grant api.example.com", "!grant", "!revoke *.example.com", "!grants", "!answer 3 yes", "!interrupt", "!stop", "!help", "!status", "!", "acp",
+                "provider", "model", "user", "session", "outcome", "since", "before", "limit", "completed", "\xc3\xa9\xe2\x82\xac", "a\nb\r\x1b[2J",
         };
         static char long_text[70000];
         uint32_t n;
@@ -264,6 +266,13 @@ static int append_arguments(sd_bus_message *m, RandomCall *c) {
                         r = sd_bus_message_append_basic(m, 's', c->property);
                 return r < 0 || !streq(c->member, "Set") ? r : append_variant(m, 0);
         }
+        if (streq(c->member, "Say") && random_below(3) != 0) { /* a command with anything after it */
+                static const char *const words[] = {"!grant ", "!revoke ", "!answer ", "!answer 7 ", "!stop", "!status", "!grants", "!help", "!interrupt", "!", ""};
+                char text[300];
+
+                (void) snprintf(text, sizeof(text), "%s%.200s", PICK(words), random_text());
+                return sd_bus_message_append_basic(m, 's', utf8_valid(text) ? text : "!stop");
+        }
         if (random_below(3) != 0)
                 return append(m, signature_of(c->interface, c->member), 0);
         for (uint32_t n = random_below(4); n > 0; n--)
@@ -273,7 +282,7 @@ static int append_arguments(sd_bus_message *m, RandomCall *c) {
 
 /* One of the table's members, as a call: properties by the interface that reads and writes them. */
 static void choose(RandomCall *c) {
-        static const char *const names[] = {"Start", "Shutdown", "start", "Get", "GetAll", "Prompt", "ListNames", "Introspect", "_", "A1"};
+        static const char *const names[] = {"Start", "Shutdown", "start", "Get", "GetAll", "Prompt", "ListNames", "Introspect", "_", "A1", "Say"};
         static const char *const interfaces[] = {PROPERTIES, "org.freedesktop.DBus", "org.freedesktop.DBus.Debug.Stats", "org.errand1.Nothing",
                                                  BUS_SESSION_INTERFACE, "org.freedesktop.DBus.ObjectManager", "a.b"};
         const Action *table, *a;
@@ -282,7 +291,9 @@ static void choose(RandomCall *c) {
         table = action_table(&n);
         a = table + random_below((uint32_t) n);
         *c = (RandomCall){.interface = a->interface, .member = a->member, .of = "", .property = ""};
-        if (a->kind != MEMBER_METHOD) {
+        if (a->kind == MEMBER_SAID)
+                c->member = "Say";
+        else if (a->kind != MEMBER_METHOD) {
                 static const char *const verbs[] = {"Get", "GetAll", "Set"};
 
                 *c = (RandomCall){.interface = PROPERTIES, .member = PICK(verbs), .of = a->interface, .property = a->member};

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import errand_bus  # noqa: E402
+import errand_launch  # noqa: E402
 import errand_service  # noqa: E402
 import errand_test  # noqa: E402
 import errand_world  # noqa: E402
@@ -122,8 +124,13 @@ def begin(t):
     service = Errandd(t)
     service.create(service.owner, "a1", "/bin/sleep", "infinity", interactive=("b", True))
     service.create(service.client(), "b2", "/bin/sleep", "infinity")
-    service.create(service.owner, "c3", "/bin/true")
-    service.owner.call(f"{ROOT}/session/a1", SESSION, "Start")
+    agent = service.path("project", "acp-agent")
+    shutil.copyfile(errand_test.source("tests", "session", "acp-agent"), agent)
+    os.chmod(agent, 0o755)
+    service.create(service.owner, "c3", "./acp-agent", protocol=("s", "acp"))
+    for name in ("a1", "c3"):
+        service.owner.call(f"{ROOT}/session/{name}", SESSION, "Start")
+    errand_launch.wait_for(lambda: "waits for a prompt" in service.owner.call(f"{ROOT}/session/c3", SESSION, "Say", "s", "!status")[0])
     service.owner.call(f"{ROOT}/session/a1", SESSION, "Grant", "ss", "one.example.org", "always")
     t.equal(service.owner.call(f"{ROOT}/session/a1", SESSION, "Describe")[0]["State"], "running", "state of a1")
     return service
@@ -148,7 +155,8 @@ def _(t):
     t.check(after[0] - before[0] < GROWTH_MAX, f"errandd grew by {after[0] - before[0]} KiB to {after[0]} KiB")
     t.equal(after[1], before[1], "its descriptors")
     print(f"# errandd has {after[0]} KiB, {after[0] - before[0]} more than before, and {after[1]} descriptors", flush=True)
-    service.owner.call(f"{ROOT}/session/a1", SESSION, "Stop")
+    for name in ("a1", "c3"):
+        service.owner.call(f"{ROOT}/session/{name}", SESSION, "Stop")
     service.leave()
 
 

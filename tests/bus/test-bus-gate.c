@@ -63,9 +63,12 @@ static void check_rows(void) {
         for (size_t i = 0; i < n; i++) {
                 const sd_bus_vtable *v = vtable_of(table[i].interface);
 
+                bool method = table[i].kind == MEMBER_METHOD || table[i].kind == MEMBER_SAID;
+                const char *member = table[i].kind == MEMBER_SAID ? "Say" : table[i].member;
+
                 for (v = v ? v + 1 : NULL; v && v->type != _SD_BUS_VTABLE_END; v++)
-                        if ((v->type == _SD_BUS_VTABLE_METHOD) == (table[i].kind == MEMBER_METHOD) &&
-                            streq(v->type == _SD_BUS_VTABLE_METHOD ? v->x.method.member : v->x.property.member, table[i].member))
+                        if ((v->type == _SD_BUS_VTABLE_METHOD) == method &&
+                            streq(v->type == _SD_BUS_VTABLE_METHOD ? v->x.method.member : v->x.property.member, member))
                                 break;
                 if (v && v->type == _SD_BUS_VTABLE_END)
                         test_fail(__FILE__, __LINE__, "%s.%s is in the gate's table and nowhere else", table[i].interface, table[i].member);
@@ -146,7 +149,8 @@ static void test_every_member(void) {
 
                 if (table[i].permission == PERMISSION_PUBLIC)
                         continue;
-                r = table[i].kind == MEMBER_METHOD ? call(&w, stranger, path, table[i].interface, table[i].member, NULL) :
+                r = table[i].kind == MEMBER_SAID ? call(&w, stranger, path, table[i].interface, "Say", "s", table[i].member) :
+                    table[i].kind == MEMBER_METHOD ? call(&w, stranger, path, table[i].interface, table[i].member, NULL) :
                     table[i].kind == MEMBER_READ ? call(&w, stranger, path, PROPERTIES, "Get", "ss", table[i].interface, table[i].member) :
                     call(&w, stranger, path, PROPERTIES, "Set", "ssv", table[i].interface, table[i].member, "s", "x");
                 if (!streq(r.error, "org.errand1.Error.NotPermitted") && !streq(r.error, "org.errand1.Error.NotFound") &&

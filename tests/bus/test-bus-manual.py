@@ -80,7 +80,12 @@ def permission(action):
 
 @case("C197: every member says which of polkit's actions it needs, as the gate's table does")
 def _(t):
+    commands = {re.match(r"Li (!\w+)", line)[1]: text for line, text in section("Commands of Say")[0]}
+    t.equal(sorted(commands), sorted(member for kind, _, member, _ in table("action") if kind == "said"), "commands")
     for kind, interface, member, action in table("action"):
+        if kind == "said":
+            t.equal(re.findall(r"^\.Em (\S+)", commands[member], re.M), [permission(action)], member)
+            continue
         if interface not in (*INTERFACES, LOG_CONTROL):
             continue
         items, whole = section(interface)

@@ -80,6 +80,18 @@ static const Row rows[] = {
         {S, SESSION, "Grant", "ss|api.example.com|10m", BOTH("grant"), ACTS,
          {"ss||once", "ss|*|once", "ss|a..b|once", "ss|-a.b|once", "ss|a.b:443|once", "ss|https://a.b|once", "ss|%4097|once", "ss|a.b|", "ss|a.b|never",
           "ss|a.b|31d", "ss|a.b|0s", "ss|a.b|-1m", "ss|a.b|18446744073709551616s", "ss|a.b|%4097"}},
+        {S, SESSION, "Prompt", "s|fix the build", BOTH("control"), WAITS, {}},
+        {S, SESSION, "Interrupt", "", BOTH("control"), WAITS, {}},
+        {S, SESSION, "Say", "s|fix the build", BOTH("control"), WAITS, {"s|!", "s|!Stop", "s|!grantx", "s|! stop"}},
+        {S, SESSION, "Say", "s|!grant api.example.com 10m", BOTH("grant"), ACTS,
+         {"s|!grant", "s|!grant *", "s|!grant a..b", "s|!grant a.b never", "s|!grant a.b 31d", "s|!grant a.b 0s", "s|!grant https://a.b", "s|!grant a.b:443"}},
+        {S, SESSION, "Say", "s|!revoke one.example.com", BOTH("grant"), ACTS, {"s|!revoke", "s|!revoke a.b c.d", "s|!revoke a..b", "s|!revoke nobody.example.com"}},
+        {S, SESSION, "Say", "s|!grants", BOTH("read"), LOOKS, {"s|!grants all"}},
+        {S, SESSION, "Say", "s|!answer 3 yes", BOTH("control"), WAITS, {"s|!answer", "s|!answer 0 yes"}},
+        {S, SESSION, "Say", "s|!interrupt", BOTH("control"), WAITS, {"s|!interrupt now"}},
+        {S, SESSION, "Say", "s|!stop", BOTH("control"), WAITS, {"s|!stop now"}},
+        {S, SESSION, "Say", "s|!status", BOTH("read"), LOOKS, {"s|!status all"}},
+        {S, SESSION, "Say", "s|!help", BOTH("read"), LOOKS, {"s|!help me"}},
         {S, SESSION, "Collect", "", BOTH("collect"), WAITS, {}},
         {S, SESSION, "ReadTranscript", "tu|0|10", BOTH("read"), LOOKS, {"tu|0|0"}},
         {BUS_GRANT_ROOT "/@/1", GRANT, "Revoke", "", BOTH("grant"), ACTS, {}},
@@ -504,8 +516,8 @@ int main(void) {
 
                 if (streq(row->member, "GetMachineId") && sd_id128_get_machine(&id) < 0)
                         continue; /* a minimal container has none: test-bus-gate has that */
-                (void) snprintf(name, sizeof(name), "C193 C194 C197 C202 D001: %s.%s of %s in every situation", strrchr(row->interface, '.') + 1, row->member,
-                                row->path);
+                (void) snprintf(name, sizeof(name), "%sC193 C194 C197 C202 D001: %s.%s %s of %s in every situation", streq(row->member, "Say") ? "S141 " : "",
+                                strrchr(row->interface, '.') + 1, row->member, streq(row->member, "Say") ? row->arguments + 2 : "", row->path);
                 RUN(test_row, name);
         }
         message_bus_end_daemon();

@@ -125,6 +125,7 @@ static void test_options(void) {
         check_refused(create("command", "s", "make"), "type \"as\", not \"s\"");
         check_refused(create("command", "as", 0), "names no program");
         check_refused(create("command", "as", 1, ""), "names no program");
+        check_refused(create("protocol", "s", "mcp"), "is neither \"none\" nor \"acp\"");
         check_refused(create("network", "s", "host"), "neither \"restricted\" nor \"none\"");
         check_refused(create("allow", "as", 1, "https://x"), "allow");
         check_refused(create("allow", "as", 2, "example.com", "a b"), "allow");
@@ -328,6 +329,48 @@ static void test_grants(void) {
         end();
 }
 
+static void check_said(const char *text, const char *answer) {
+        Reply r = call(&w, client, A1, BUS_SESSION_INTERFACE, "Say", "s", text);
+        const char *reply = r.failed ? r.text : "";
+
+        if (!r.failed)
+                CHECK(sd_bus_message_read(r.message, "s", &reply) > 0);
+        CHECK_STR(reply, answer);
+        reply_done(&r);
+}
+
+static void test_said(void) {
+        begin();
+        check_said("!grants", "Nothing is granted beyond what is configured.");
+        check_said("!grant API.example.com", "api.example.com is granted for the session's next connection to it.");
+        check_said("!grant *.example.com 90m", "*.example.com is granted for 1h 30m.");
+        check_said("!grant api.example.com always", "api.example.com is granted for as long as the session is kept.");
+        check_said("!grants", "Granted: api.example.com (once), *.example.com (1h 30m), api.example.com (always).");
+        check_said("!revoke api.example.com", "api.example.com is not granted any more. Connections that are open stay so.");
+        check_said("!grants", "Granted: *.example.com (1h 30m).");
+        check_said("!revoke api.example.com", "session a1 has no grant for api.example.com; !grants lists those that it has");
+        check_said("!grant *", "the host \"*\" would cover every host");
+        check_said("!Stop", "!Stop is no command; there are !grant, !revoke, !grants, !answer, !interrupt, !stop, !status and !help, and what does not begin "
+                            "with ! is said to the agent");
+        check_said("!status", "Session a1 is created.");
+        w.manager->talks = true;
+        w.manager->conversation = (ConversationState){.ready = true, .turn = true, .prompt = 4, .queued = 2, .n_questions = 1, .questions = {9}};
+        check_said("!status", "Session a1 is created. Its agent works on prompt 4. 2 prompts wait. It asks: !answer 9 OPTION answers.");
+        check_said("go on", "It waits: the agent has 3 to do before it.");
+        CHECK_STR(w.manager->seen_text, "go on");
+        w.manager->conversation = (ConversationState){.ready = true};
+        check_said("!status", "Session a1 is created. Its agent waits for a prompt.");
+        check_said(" !stop", "It is on its way to the agent.");
+        CHECK_STR(w.manager->seen_text, " !stop");
+        check_said("!answer 3 yes please", "The agent has the answer.");
+        CHECK_STR(w.manager->seen_text, "3 yes please");
+        check_said("!answer yes", "The agent has the answer.");
+        CHECK_STR(w.manager->seen_text, "0 yes");
+        check_said("!interrupt", "The turn is being ended, and what waited is dropped.");
+        check_said("!stop", "The session has ended.");
+        end();
+}
+
 static void test_receipts(void) {
         const char *host;
         unsigned n = 0;
@@ -455,6 +498,7 @@ int main(void) {
         RUN(test_session, "the session's methods");
         RUN(test_session_arguments, "S134: the session's methods refuse bad arguments, and nothing happens");
         RUN(test_grants, "D002 S131: a grant is given, listed, read and revoked");
+        RUN(test_said, "S131: what is said in the thread is done, and answered in a sentence");
         RUN(test_receipts, "D002: receipts are listed and resolved, one look-up a message");
         RUN(test_configuration, "CheckConfiguration reports everything at once; Reload passes the problems on");
         RUN(test_properties, "properties, also with text that is not UTF-8");

@@ -29,6 +29,9 @@ static void fill(sd_bus_message *m, const Action *a, bool own) {
                 r = sd_bus_message_append(m, "ss", a->interface, a->member);
         else if (a->kind == MEMBER_WRITE)
                 r = sd_bus_message_append(m, "ssv", a->interface, a->member, "s", "x");
+        else if (a->kind == MEMBER_SAID || streq(a->member, "Say") || streq(a->member, "Prompt"))
+                r = sd_bus_message_append(m, "s", streq(a->member, "!grant") ? "!grant api.example.com 10m" : streq(a->member, "!revoke") ? "!revoke one.example.com" :
+                                                  streq(a->member, "!answer") ? "!answer yes" : a->member);
         else if (a->permission == PERMISSION_CREATE)
                 r = sd_bus_message_append(m, "a{sv}", 1, "project", "s", own ? "mine" : "theirs");
         else if (k == BUS_OBJECT_MANAGER && a->scope == SCOPE_OBJECT)
@@ -44,8 +47,8 @@ static sd_bus_message *call_of(const Action *a, bool own) {
                            startswith(a->interface, "org.freedesktop.Log") ? "/org/freedesktop/LogControl1" : BUS_ROOT;
         sd_bus_message *m;
 
-        if (a->kind == MEMBER_METHOD)
-                m = call_new(w.client, path, a->interface, a->member);
+        if (a->kind == MEMBER_METHOD || a->kind == MEMBER_SAID)
+                m = call_new(w.client, path, a->interface, a->kind == MEMBER_SAID ? "Say" : a->member);
         else
                 m = call_new(w.client, path, PROPERTIES, a->kind == MEMBER_READ ? "Get" : "Set");
         fill(m, a, own);
@@ -265,6 +268,22 @@ static void test_details(void) {
         reply_done(&r);
         r = call(&w.bus->world, w.client, BUS_GRANT_ROOT "/b2/1", BUS_GRANT_INTERFACE, "Revoke", NULL);
         check_details(&r, "member=Revoke;session=b2;host=one.example.com;duration=always;project=web;");
+        reply_done(&r);
+        /* What is said in the thread is asked about as the same thing done otherwise. */
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant <b>api.example.com  1h\n30m ");
+        check_details(&r, "member=!grant;session=b2;host=?b?api.example.com;duration=1h?30m;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant api.example.com");
+        check_details(&r, "member=!grant;session=b2;host=api.example.com;duration=once;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant");
+        check_details(&r, "member=!grant;session=b2;host=-;duration=-;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!revoke api.example.com");
+        check_details(&r, "member=!revoke;session=b2;host=api.example.com;duration=-;project=web;");
+        reply_done(&r);
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "do $(session) <b>");
+        check_details(&r, "member=Say;session=b2;project=web;");
         reply_done(&r);
         r = call(&w.bus->world, w.client, BUS_ROOT, BUS_MANAGER_INTERFACE, "CreateSession", "a{sv}", 2, "interactive", "b", 1, "project", "s", "shop");
         check_details(&r, "member=CreateSession;project=shop;");

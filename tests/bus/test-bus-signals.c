@@ -224,6 +224,89 @@ static void test_slow(void) {
         end();
 }
 
+static const Update reply = {.kind = UPDATE_MESSAGE, .n_fields = 1, .fields = {{.name = "text", .text = "an answer"}}};
+
+static void test_update(void) {
+        const Update question = {.kind = UPDATE_QUESTION, .n_fields = 3,
+                                 .fields = {{.name = "question", .number = 7}, {.name = "title", .text = "may I \xff"}, {.name = "options", .text = ""}}};
+        const char *kind, *name, *title;
+        sd_bus_message *m = NULL;
+        Heard mine, others;
+        uint64_t number;
+
+        begin();
+        subscribe(owner, &mine);
+        subscribe(other, &others);
+        CHECK(sd_bus_add_filter(owner, NULL, expect_signal, &m) >= 0);
+        OBSERVER.session_update(a1, &question, BUS);
+        world_settle(&w);
+        CHECK(m && sd_bus_message_has_signature(m, "sa{sv}") && streq(sd_bus_message_get_member(m), "Update"));
+        CHECK(sd_bus_message_read(m, "s", &kind) > 0 && streq(kind, "question"));
+        CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+        CHECK(sd_bus_message_read(m, "{sv}", &name, "t", &number) > 0 && streq(name, "question") && number == 7);
+        CHECK(sd_bus_message_read(m, "{sv}", &name, "s", &title) > 0 && streq(title, "may I \\xff"));
+        sd_bus_message_unref(m);
+        CHECK_STR(others.text, "");
+        end();
+}
+
+typedef struct Updates {
+        unsigned texts, ends, missed_signals;
+        uint64_t missed;
+        bool unsubscribed;
+} Updates;
+
+static int count_updates(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const char *kind, *name;
+        Updates *u = userdata;
+        uint64_t count = 0;
+
+        u->unsubscribed |= sd_bus_message_is_signal(m, NULL, "Unsubscribed") > 0;
+        if (sd_bus_message_is_signal(m, NULL, "Update") <= 0 || sd_bus_message_read(m, "s", &kind) <= 0)
+                return 0;
+        u->texts += streq(kind, "message");
+        u->ends += streq(kind, "turn-ended");
+        if (streq(kind, "missed") && sd_bus_message_enter_container(m, 'a', "{sv}") > 0 && sd_bus_message_read(m, "{sv}", &name, "t", &count) > 0) {
+                u->missed_signals++;
+                u->missed += count;
+        }
+        return 1;
+}
+
+/* An agent that writes faster than is read: text is left out and counted, what says where the conversation is comes all the same. */
+static void test_missed(void) {
+        const Update end_of_turn = {.kind = UPDATE_TURN_ENDED, .n_fields = 2, .fields = {{.name = "prompt", .number = 1}, {.name = "reason", .text = "end_turn"}}};
+        Updates slow = {}, quick = {};
+        sd_bus *operator;
+        uint64_t queued;
+        Heard mine, all;
+
+        begin();
+        operator = world_client(&w, geteuid());
+        subscribe(owner, &mine);
+        subscribe(operator, &all);
+        CHECK(sd_bus_add_filter(owner, NULL, count_updates, &slow) >= 0 && sd_bus_add_filter(operator, NULL, count_updates, &quick) >= 0);
+        CHECK(sd_bus_detach_event(owner) >= 0);
+        for (unsigned i = 0; i < 5000; i++) {
+                OBSERVER.session_update(a1, &reply, BUS);
+                if (i % 32 == 0)
+                        world_settle(&w);
+        }
+        OBSERVER.session_update(a1, &end_of_turn, BUS);
+        CHECK(sd_bus_get_n_queued_write(owner, &queued) >= 0);
+        CHECK(sd_bus_attach_event(owner, w.event, 0) >= 0);
+        world_settle(&w);
+        CHECK(quick.texts == 5000 && quick.ends == 1 && quick.missed == 0);
+        CHECK(!slow.unsubscribed && slow.ends == 1 && slow.missed_signals == 1);
+        CHECK_INT(slow.texts + slow.missed, 5000);
+        CHECK(slow.missed > 0);
+        OBSERVER.session_update(a1, &reply, BUS);
+        world_settle(&w);
+        CHECK(slow.texts + slow.missed == 5001 && slow.missed_signals == 1);
+        sd_bus_close_unref(operator);
+        end();
+}
+
 static int last_member(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         snprintf(userdata, 64, "%s", sd_bus_message_get_member(m) ?: "");
         return 0;
@@ -267,6 +350,8 @@ int main(void) {
         RUN(test_objects, "D002: sessions and grants that come and go are told");
         RUN(test_added_contents, "D002: InterfacesAdded holds the interface");
         RUN(test_slow, "C204: a subscriber that stops reading is dropped, bounded, and can come back");
+        RUN(test_update, "C196: what happens in a conversation goes to who may see the session");
+        RUN(test_missed, "C204: a subscriber that is slower than an agent misses text, is told how much, and nothing else");
         RUN(test_told, "C204: the last signal of a dropped subscriber says so");
         RUN(test_vanished, "C194: a subscriber that vanished");
         return TEST_END();

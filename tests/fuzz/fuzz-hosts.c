@@ -2,8 +2,8 @@
 #include <arpa/inet.h>
 
 #include "basic/text.h"
-#include "broker/addresses.h"
 #include "broker/hosts.h"
+#include "shared/addresses.h"
 #include "fuzz.h"
 
 static void check_host(const Host *host) {

@@ -398,3 +398,43 @@ class Sessions:
 
     def transcript(self, name):
         return self.call(name, "ReadTranscript", "tu", 0, 65536)[1].decode()
+
+
+# Asks its way out for what it finds in the project, and answers beside it: the status line for each host.
+ASK = """
+import base64, os, re, socket, time
+user, address, port = re.fullmatch(r"http://(.*)@(.*):([0-9]+)", os.environ["https_proxy"]).groups()
+credential = base64.b64encode(user.encode()).decode()
+while True:
+    for name in os.listdir("."):
+        if not name.startswith("ask-"):
+            continue
+        host = name[4:]
+        with socket.create_connection((address, int(port))) as s:
+            s.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}:443\\r\\nProxy-Authorization: Basic {credential}\\r\\n\\r\\n".encode())
+            answer = s.recv(4096).decode()
+        os.unlink(name)
+        with open("." + name, "w") as f:
+            f.write(answer.split()[1])
+        os.rename("." + name, "answer-" + host)
+    time.sleep(0.01)
+"""
+
+
+def begin(t, **options):
+    service = Service(t, **options)
+    sessions = Sessions(service)
+    sessions.serve()
+    return service, sessions
+
+
+def ask(service, host):
+    """403: the broker lets nobody there; 502: it would, and there is no such host."""
+    with open(service.path("project", f"ask-{host}"), "w", encoding="ascii"):
+        pass
+    answer = service.path("project", f"answer-{host}")
+    errand_launch.wait_for(lambda: os.path.exists(answer))
+    with open(answer, encoding="ascii") as f:
+        text = f.read()
+    os.unlink(answer)
+    return text

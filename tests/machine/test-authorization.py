@@ -4,6 +4,7 @@
 import os
 import pwd
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as tree
 
@@ -19,15 +20,18 @@ from errand_test import run as run_tests  # noqa: E402
 OWNER = "alice"
 OTHERS = ("carol", "mallory", "nobody")  # a member of errand-users, an account that is none, and who has no account of their own
 GRANT, LOG_CONTROL, PROPERTIES = "org.errand1.Grant", "org.freedesktop.LogControl1", "org.freedesktop.DBus.Properties"
+AGENT = "/usr/local/bin/acp-agent"
 HIDDEN, REFUSED = "there is no such", "you may not"
 
 for name, groups in ((OWNER, ["errand-users"]), ("carol", ["errand-users"]), ("mallory", [])):
     machine.account(name, *groups)
+shutil.copyfile(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "session", "acp-agent"), AGENT)
+os.chmod(AGENT, 0o755)
 system.configure()
 
 
 # (interface, member) → signature; arguments for busctl; for gdbus; what others are told, "" when it is theirs to call. In an argument @ is an id and # a
-# project of the caller's own. $t has a terminal and runs, $p has none and was not started.
+# project of the caller's own. $t has a terminal and runs, $p has none and was not started, $a runs an agent that is talked to.
 METHODS = {
     (MANAGER, "Subscribe"): ("", [], [], ""),
     (MANAGER, "Unsubscribe"): ("", [], [], ""),
@@ -45,6 +49,9 @@ METHODS = {
     (SESSION, "Describe"): ("", [], [], HIDDEN),
     (SESSION, "Attach"): ("a{sv}", ["0"], ["{}"], HIDDEN),
     (SESSION, "Resize"): ("qq", ["30", "90"], ["30", "90"], HIDDEN),
+    (SESSION, "Say"): ("s", ["!grant said.example.com 10m"], ["!grant said.example.com 10m"], HIDDEN),
+    (SESSION, "Prompt"): ("s", ["wait"], ["wait"], HIDDEN),
+    (SESSION, "Interrupt"): ("", [], [], HIDDEN),
     (SESSION, "Grant"): ("ss", ["one.example.com", "10m"], ["one.example.com", "10m"], HIDDEN),
     (SESSION, "ReadTranscript"): ("tu", ["0", "10"], ["0", "10"], HIDDEN),
     (SESSION, "Kill"): ("i", ["28"], ["28"], HIDDEN),
@@ -54,13 +61,14 @@ METHODS = {
 }
 # Done to a session that was not started; all others to one that runs.
 CREATED = ("OpenStdio", "Start", "Collect")
+TALKED = ("Prompt", "Interrupt")
 # Nobody but root and who has the administrator's password.
 DAEMON = ("Reload", "CheckConfiguration")
 
 
 def sessions(label):
-    """Names of two sessions of the owner's, made for those who are to try on them."""
-    return {"t": f"{label}t", "p": f"{label}p"}
+    """Names of sessions of the owner's, made for those who are to try on them."""
+    return {"t": f"{label}t", "p": f"{label}p", "a": f"{label}a"}
 
 
 def make(label):
@@ -69,6 +77,7 @@ def make(label):
     owner.start(names["t"], ["/bin/sleep", "infinity"], interactive=True)
     owner.session(names["t"], "Grant", "ss", "first.example.com", "always")
     owner.create(names["p"], ["/bin/sleep", "infinity"])
+    owner.start(names["a"], [AGENT], protocol="acp")
 
 
 def path_of(interface, member, label):
@@ -77,7 +86,7 @@ def path_of(interface, member, label):
         return ROOT
     if interface == GRANT:
         return f"{ROOT}/grant/{names['t']}/1"
-    return f"{ROOT}/session/{names['p' if member in CREATED else 't']}"
+    return f"{ROOT}/session/{names['p' if member in CREATED else 'a' if member in TALKED else 't']}"
 
 
 def invoke(tool, account, interface, member, label):
@@ -144,10 +153,13 @@ def _(t):
                 if told:
                     t.check(done.status != 0 and told in done.err, f"{account}, {tool}: {member}: {done}")
                 else:
-                    t.check(done.status == 0 and "xt" not in done.out and "xp" not in done.out, f"{account}, {tool}: {member}: {done}")
+                    t.check(done.status == 0 and not re.search("x[tpa]", done.out), f"{account}, {tool}: {member}: {done}")
         for interface, path, prop in ((SESSION, f"{ROOT}/session/xt", "State"), (GRANT, f"{ROOT}/grant/xt/1", "Host")):
             done = run("busctl", "--system", "get-property", NAME, path, interface, prop, account=account)
             t.check(done.status != 0 and HIDDEN in done.err, f"{account}: {prop}: {done}")
+        for said in ("go on", "!grant a.example.com", "!revoke first.example.com", "!grants", "!answer 1 yes", "!interrupt", "!stop", "!status", "!help"):
+            done = run("busctl", "--system", "call", "--", NAME, f"{ROOT}/session/xa", SESSION, "Say", "s", said, account=account)
+            t.check(done.status != 0 and HIDDEN in done.err, f"{account}: {said}: {done}")
     t.equal(state("x"), before, "sessions, grants")
 
 

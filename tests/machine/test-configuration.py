@@ -47,11 +47,20 @@ def _(t):
     path = f"{ROOT}/session/g1"
     for account in (OWNER, OPERATOR, "root"):
         Client(account).call(path, SESSION, "Grant", "ss", f"{account}.example.com", "10m")
+        (said,) = Client(account).call(path, SESSION, "Say", "s", f"!grant {account}.example.net 10m")
+        t.equal(said, f"{account}.example.net is granted for 10m.", f"what {account} is told in the thread")
     for account in (MEMBER, STRANGER):
         t.equal(Client(account).fails(path, SESSION, "Grant", "ss", f"{account}.example.com", "10m"), "org.errand1.Error.NotFound", account)
         t.equal(Client(account).fails(path, SESSION, "Stop"), "org.errand1.Error.NotFound", account)
+        for said in (f"!grant {account}.example.net", "!stop", "!revoke root.example.net"):
+            t.equal(Client(account).fails(path, SESSION, "Say", "s", said), "org.errand1.Error.NotFound", f"{account}: {said}")
     grants = {g[1]: g[4] for g in owner.manager("ListGrants", "s", "g1")[0]}
-    t.equal(grants, {f"{a}.example.com": pwd.getpwnam(a).pw_uid for a in (OWNER, OPERATOR, "root")}, "grants, and by whom")
+    t.equal(grants, {f"{a}.example.{domain}": pwd.getpwnam(a).pw_uid for a in (OWNER, OPERATOR, "root") for domain in ("com", "net")},
+            "grants, and by whom")
+    Client(OPERATOR).call(path, SESSION, "Say", "s", "!revoke root.example.net")
+    Client(OPERATOR).call(path, SESSION, "Say", "s", "!stop")
+    owner.wait("g1", "stopped")
+    owner.session("g1", "Start")
     Client(OPERATOR).call(path, SESSION, "Stop")
     owner.wait("g1", "stopped")
 

@@ -138,6 +138,29 @@ def _(t):
     t.check(0 < most <= 3, f"{most} helpers of the launcher at once")
 
 
+@case("C204: the name of a project that could not be made is anybody's again, and its directory is whose it becomes")
+def _(t):
+    owner, other = Client(OWNER), Client(MEMBER)
+    create = (ROOT, system.MANAGER, "CreateSession", "a{sv}", {"project": ("s", "nowhere"), "command": ("as", ["true"])})
+    os.chmod("/srv/errand", 0o555)
+    t.defer(os.chmod, "/srv/errand", 0o2775)
+    for _ in range(2):
+        t.equal(owner.fails(*create), "org.errand1.Error.SetupFailed", "error")
+        t.check(not os.path.exists("/var/lib/errand/.projects/nowhere"), "somebody owns it")
+    os.chmod("/srv/errand", 0o2775)
+    other.create("n3", ["true"], project="nowhere")
+    other.session("n3", "Collect")
+    t.defer(os.unlink, "/var/lib/errand/.projects/nowhere")
+    t.equal(owner.fails(*create), "org.errand1.Error.NotPermitted", "error to the one who came first, and had nothing")
+    # One that lies there is nobody's when the session that was to be made in it is not.
+    os.mkdir("/srv/errand/lying")
+    os.mkdir("/var/lib/errand/left")
+    t.defer(os.rmdir, "/var/lib/errand/left")
+    values = {"id": ("s", "left"), "project": ("s", "lying"), "command": ("as", ["true"])}
+    t.equal(owner.fails(*create[:4], values), "org.errand1.Error.Exists", "error")
+    t.check(not os.path.exists("/var/lib/errand/.projects/lying"), "somebody owns it")
+
+
 @case("C204: a member takes neither all names of projects nor all places of sessions that run; others go on", timeout=180)
 def _(t):
     t.log("journal", lambda: system.log()[-3000:])

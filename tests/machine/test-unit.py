@@ -72,6 +72,21 @@ def _(t):
     t.equal({entry["PRIORITY"] for entry in said}, {"6"}, "priorities")
 
 
+@case("D007: nor is what comes by a unit of one's own that runs errand, whatever that unit says of priorities", timeout=60)
+def _(t):
+    machine.write("/usr/local/bin/grave", "#!/bin/sh\nprintf '<0>one\\n' >&2; printf '<1>two\\n'; printf '%060000d<0>three\\n' 0; printf 'four\\0<2>five\\n'; echo last\n", 0o755)
+    for account in ("root", OWNER):
+        unit = f"own-{account}.service"
+        machine.unit(unit, f"[Service]\nType=oneshot\nUser={account}\nExecStart=errand run --system --project own{account} -- grave\n")
+        t.defer(machine.no_unit, unit)
+        good("systemctl", "start", unit)
+        good("journalctl", "--sync")
+        said = [json.loads(line) for line in good("journalctl", "-q", "--no-pager", "-o", "json", "--all", "-u", unit, "_COMM=errand").splitlines()]
+        shown = [(entry["MESSAGE"][-40:], entry["PRIORITY"]) for entry in said]
+        for text in ("<0>one", "<1>two", "<0>three", "<2>five", "last"):
+            t.check(any(message.endswith(text) and priority == "6" for message, priority in shown), f"{account}: {text} is not in {shown}")
+
+
 @case("D007: its exit status is the unit's; a set-up that fails fails the start", timeout=60)
 def _(t):
     unit = describe("ends", shell("echo last words; exit 7"))
@@ -108,12 +123,37 @@ def _(t):
 def _(t):
     for account, may in ((OWNER, True), ("mallory", False)):
         unit = describe(f"of{account}", ["/bin/sleep", "infinity"], project=account)
+        os.chown(f"{FILES}/of{account}.json", pwd.getpwnam(account).pw_uid, 0)
         machine.unit(f"{unit}.d/user.conf", f"[Service]\nUser={account}\n")
         done = run("systemctl", "start", unit)
         t.equal(done.status == 0, may, f"start as {account}: {done}, {written(unit)}")
     t.equal(Client(OWNER).describe(f"of{OWNER}")["OwnerUid"], pwd.getpwnam(OWNER).pw_uid, "owner")
     t.contains(written("errand-session@ofmallory.service"), "not")
     good("systemctl", "stop", f"errand-session@of{OWNER}.service")
+
+
+@case("D007: a member takes no id that a file of root's is about, whatever is in the file; root and the file's owner do")
+def _(t):
+    member = Client(OWNER)
+    create = (system.ROOT, system.MANAGER, "CreateSession", "a{sv}")
+
+    def wanted(session):
+        return {"id": ("s", session), "project": ("s", "mine"), "command": ("as", ["/bin/true"])}
+    machine.write(f"{FILES}/broken.json", "{")
+    os.symlink("/nonexistent", f"{FILES}/dangling.json")
+    os.mkdir(f"{FILES}/directory.json")
+    describe("given", ["/bin/true"])
+    os.chown(f"{FILES}/given.json", pwd.getpwnam("mallory").pw_uid, 0)
+    for session in ("broken", "dangling", "directory", "given"):
+        t.equal(member.fails(*create, wanted(session)), "org.errand1.Error.NotPermitted", session)
+    try:
+        member.call(*create, wanted("broken"))
+    except system.BusError as error:
+        t.contains(str(error), f"id: broken is kept for errand-session@broken.service, which {FILES}/broken.json describes; choose another id")
+    member.call(*create, wanted("free"))
+    Client().create("broken", ["/bin/true"], project="roots")
+    os.chown(f"{FILES}/given.json", pwd.getpwnam(OWNER).pw_uid, 0)
+    member.call(*create, wanted("given"))
 
 
 @case("a session of that name that is somebody else's is neither started nor stopped by the unit")

@@ -54,6 +54,7 @@ def beyond(t):
         told = notices(bus, lambda m: m.get("member") == "Exited")
         text = next(text for kind, text in told if kind == "disk" and "is stopped" in text)
         t.matches(text, r"the session takes \d+(\.\d)?m of the disk, more than its budget of 8m \(sandbox\.disk\), and is stopped")
+        t.lacks(text, "others")
         t.equal(process.wait(PATIENCE), 143, "the exit status")
         shown = errand.json("session show", name)
         t.equal((shown["state"], shown["exitReason"], shown["exitStatus"]), ("stopped", "disk", 143), "the end")
@@ -108,7 +109,9 @@ def deep(t):
     process.stdin.write("go\n")
     process.stdin.flush()
     told = [text for kind, text in notices(bus, lambda m: m.get("member") == "Exited") if kind == "disk"]
-    t.matches(told[-1], r"the session takes \d+(\.\d)?m of the disk, more than its budget of 64m")
+    t.matches(told[-1], r"the session takes \d+(\.\d)?m of the disk, more than its budget of 64m \(sandbox\.disk\), and is stopped; its project cannot be measured, "
+                         "so that this is what the whole file system has grown by, and others may have written of it")
+    t.contains(transcript(errand, "s1"), "others may have written of it]")
     t.equal(errand.json("session show", "s1")["exitReason"], "disk", "why it ended")
 
 

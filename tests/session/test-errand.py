@@ -352,6 +352,23 @@ def _(t):
     t.equal(errand.daemon_log().count("the configuration was read again"), 1, "reloads")
 
 
+@case("T: of a configuration that is not there, or is refused, the first line says so, and nothing before it")
+def _(t):
+    errand = Errand(t)
+    rows = [(("run", "--config", "nosuch", "true"), "errand: --config: {} cannot be read: No such file or directory\n"), (("report", "--config", "nosuch"), None),
+            (("session", "list", "--embedded", "--config", "nosuch"), None)]
+    for arguments, expected in rows:
+        code, out, error = errand.run(*arguments)
+        t.equal((code, out), (NOT_SET_UP if arguments[0] == "run" else 2, ""), "code and output")
+        t.equal(error, (expected or rows[0][1]).format(os.path.join(errand.project, "nosuch")), "what is said")
+    with open(t.path("errand.json"), "w", encoding="utf-8") as f:
+        f.write('{"sandbx": {}}')
+    code, _, error = errand.run("run", "--config", t.path("errand.json"), "true")
+    t.equal(code, NOT_SET_UP, "the code")
+    t.contains(error.splitlines()[0], "sandbx: unknown key")
+    t.lacks(error, "embedded mode")
+
+
 @case("T: a configuration with three mistakes gives three messages, from run and from config check")
 def _(t):
     errand = Errand(t)

@@ -6,55 +6,16 @@ import json
 import os
 import signal
 import socket
+import sqlite3
 
 import errand_bus
 import errand_launch
 import errand_world
-from errand_service import BrokerUnit, MANAGER, ROOT, Service, Sessions
+from errand_service import ASK, BrokerUnit, MANAGER, ROOT, Service, Sessions, ask, begin
 from errand_test import case, run
 
 errand_world.enter()
 errand_world.world()
-
-# Asks its way out for what it finds in the project, and answers beside it: the status line for each host.
-ASK = """
-import base64, os, re, socket, time
-user, address, port = re.fullmatch(r"http://(.*)@(.*):([0-9]+)", os.environ["https_proxy"]).groups()
-credential = base64.b64encode(user.encode()).decode()
-while True:
-    for name in os.listdir("."):
-        if not name.startswith("ask-"):
-            continue
-        host = name[4:]
-        with socket.create_connection((address, int(port))) as s:
-            s.sendall(f"CONNECT {host}:443 HTTP/1.1\\r\\nHost: {host}:443\\r\\nProxy-Authorization: Basic {credential}\\r\\n\\r\\n".encode())
-            answer = s.recv(4096).decode()
-        os.unlink(name)
-        with open("." + name, "w") as f:
-            f.write(answer.split()[1])
-        os.rename("." + name, "answer-" + host)
-    time.sleep(0.01)
-"""
-
-
-def begin(t, **options):
-    service = Service(t, **options)
-    sessions = Sessions(service)
-    sessions.serve()
-    return service, sessions
-
-
-def ask(service, host):
-    """403: the broker lets nobody there; 502: it would, and there is no such host."""
-    with open(service.path("project", f"ask-{host}"), "w", encoding="ascii"):
-        pass
-    answer = service.path("project", f"answer-{host}")
-    errand_launch.wait_for(lambda: os.path.exists(answer))
-    with open(answer, encoding="ascii") as f:
-        text = f.read()
-    os.unlink(answer)
-    return text
-
 
 def wait_state(sessions, name, *state):
     errand_launch.wait_for(lambda: sessions.state(name)[:len(state)] == state)
@@ -268,6 +229,22 @@ def start_come_through(t):
     wait_state(s, "a1", "stopped", "disk", 143)
 
 
+@case("C200 S208: a session keeps the limits that it was started with, whatever is configured when errandd finds it again", timeout=60)
+def kept_limits(t):
+    sandbox = {"requireFullEnforcement": False, "gracePeriodMs": 1000, "disk": "8m", "diskCheckMs": 200}
+    service, s = begin(t, config={"sandbox": sandbox})
+    s.start("a1", "sh", "-c", f"mkfifo go; read line <go; head -c {24 << 20} /dev/urandom >big; sleep 1000")
+    service.configure({"sandbox": {**sandbox, "disk": "4g"}, "timeouts": {"idleMs": 1000}})
+    service.kill()
+    s.serve()
+    s.start("a2", "sleep", "1000")
+    errand_launch.wait_for(lambda: s.state("a2")[:2] == ("stopped", "idle"))
+    t.equal(s.state("a1")[0], "running", "the one without a limit to idling")
+    with open(service.path("project", "go"), "w", encoding="ascii") as f:
+        f.write("go\n")
+    errand_launch.wait_for(lambda: s.state("a1")[:2] == ("stopped", "disk"))
+
+
 @case("C200: a broker that comes back without its keys is told, and the session has no way out")
 def broker_lost(t):
     service, s = begin(t)
@@ -384,6 +361,23 @@ DAMAGE = {"empty": lambda text: "", "half": lambda text: text[:len(text) // 2], 
           "no file": None}
 
 
+def database(service):
+    return contextlib.closing(sqlite3.connect(service.path("home", "errand", "receipts.db")))
+
+
+def receipts(service, session):
+    with database(service) as db:
+        return db.execute("SELECT count(*) FROM receipts WHERE session = ?", (session,)).fetchone()[0]
+
+
+def add_receipts(service, *sessions):
+    """One each, while there is no errandd."""
+    with database(service) as db, db:
+        for session in sessions:
+            db.execute("INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down, outcome, unrecorded) "
+                       "VALUES (1, ?, 'p', 'P_KEY', 'api.example.com', 'GET', '/', 0, 200, 1, 1, 1, 'completed', 0)", (session,))
+
+
 @case("C200: a record that is damaged is set aside with all of its session, which ends if it runs; others go on, and the id is free")
 def damaged(t):
     service, s = begin(t)
@@ -396,6 +390,7 @@ def damaged(t):
     for number in range(len(DAMAGE)):
         service.settled(f"d{number}")
     service.kill()
+    add_receipts(service, "a1", "d1")
     for number, damage in enumerate(DAMAGE.values()):
         path = service.path("home", "errand", ".records", f"d{number}", "session.json")
         if not damage:
@@ -420,6 +415,7 @@ def damaged(t):
         t.contains(service.log(), f"the record of session d{number} is damaged")
     s.start("d1", "sh", "-c", "ls ~; sleep 1000")
     t.equal(s.transcript("d1"), "", "what another session finds")
+    t.equal([receipts(service, session) for session in ("a1", "d1")], [1, 0], "receipts")
     t.equal(s.state("a1")[0], "running", "state")
 
 
@@ -480,105 +476,6 @@ def embedded_beside(t):
             t.fail("errandd has connected")
         except BlockingIOError:
             pass
-
-
-AHEAD = {"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000, "egress": {"allow": ["api.example.com"]}}, "limits": {"brokersAhead": 1}}
-
-
-def brokers(service):
-    return sorted(os.listdir(service.runtime("broker")))
-
-
-def has_accepted(path):
-    """Whether a connection to that socket was accepted: it has a number then."""
-    with open("/proc/net/unix", encoding="ascii") as f:
-        return any(words[-1] == path and words[5] == "03" and words[6] != "0" for words in (line.split() for line in f))
-
-
-def await_spare(service, *others):
-    """Its id: of the one broker that is no session's."""
-    errand_launch.wait_for(lambda: len(brokers(service)) == len(others) + 1 and set(others) <= set(brokers(service)))
-    spare = (set(brokers(service)) - set(others)).pop()
-    errand_launch.wait_for(lambda: has_accepted(service.runtime("broker", spare)))
-    return spare
-
-
-@case("D004: a broker waits for a session to come, which has its id and no other broker; then the next one waits")
-def ahead(t):
-    service, s = begin(t, config=AHEAD)
-    spare = await_spare(service)
-    path = s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["/usr/bin/python3", "-c", ASK])})[0]
-    t.equal(path, f"{ROOT}/session/{spare}", "the session")
-    asked = len(service.manager.asked)
-    s.call(spare, "Start")
-    t.equal([a for a in service.manager.asked[asked:] if spare in a[1]], [], "jobs for its start")
-    t.equal(ask(service, "denied.example.org"), "403", "its broker's answer")
-    second = await_spare(service, spare)
-    # An id that was chosen has a broker of its own, and the one that waits goes on to.
-    s.start("a1", "sleep", "1000")
-    t.equal(brokers(service), sorted([spare, second, "a1"]), "brokers")
-    s.call(spare, "Stop")
-    s.call(spare, "Collect")
-    t.equal(brokers(service), sorted([second, "a1"]), "brokers")
-    # One that nobody has used is not found again by another errandd, and leaves nothing.
-    service.kill()
-    s.serve()
-    third = await_spare(service, "a1")
-    t.check(third != second, "it is the same one")
-    errand_launch.wait_for(lambda: not os.path.exists(service.path("home", "errand", second)))
-    t.equal(sorted(n for n in os.listdir(service.path("home", "errand")) if n.isalnum()), sorted(["a1", third]), "directories of sessions")
-
-
-@case("D004: a session that was made with the waiting broker and not started has it no longer when it is collected, or errandd reads its configuration again")
-def ahead_unused(t):
-    service, s = begin(t, config=AHEAD)
-    for ends in ("Collect", "Reload"):
-        spare = await_spare(service)
-        s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
-        if ends == "Collect":
-            s.call(spare, "Collect")
-        else:
-            s.bus.call(ROOT, MANAGER, "Reload")
-        service.manager.wait_asked("StopUnit", f"errand-broker@{spare}.service")
-        await_spare(service)
-    t.check(spare not in brokers(service), "its broker is there")
-    s.call(spare, "Start")
-    t.equal(s.state(spare)[0], "running", "one that lost it before its start")
-    service.configure({**AHEAD, "limits": {"brokersAhead": 0}})
-    s.bus.call(ROOT, MANAGER, "Reload")
-    errand_launch.wait_for(lambda: brokers(service) == [spare])
-
-
-@case("C200 D004: a session that is stopped at once and started again has a broker of its own; errandd goes on")
-def ahead_again(t):
-    service, s = begin(t, config=AHEAD)
-    spare, at = await_spare(service), f"{ROOT}/session/"
-    s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
-    for _ in range(3):
-        serials = {s.bus.send(f"{at}{spare}", "org.errand1.Session", member) for member in ("Start", "Stop")}
-        while serials:
-            serials.discard(s.bus.receive().get("reply_serial"))
-    s.call(spare, "Start")
-    t.equal(s.state(spare)[0], "running", "state")
-
-
-@case("D004: a waiting broker that dies is no session's harm")
-def ahead_dies(t):
-    service, s = begin(t, config=AHEAD)
-    spare = await_spare(service)
-    # Nor of the one that has its id, and starts while its units are still being stopped.
-    s.bus.call(ROOT, MANAGER, "CreateSession", "a{sv}", {"project": ("s", service.path("project")), "command": ("as", ["sleep", "1000"])})
-    unit, service.manager.hold, service.manager.hold_verb = service.manager.units[spare], f"errand-broker@{spare}.service", "StopUnit"
-    unit.process.kill()
-    errand_launch.wait_for(lambda: service.manager.held)
-    s.call(spare, "Start")
-    t.equal(s.state(spare)[0], "running", "one that was given its id")
-    for _, _, done in service.manager.held:  # of the process that was killed
-        service.manager.bus.emit(*done, "done")
-    errand_launch.wait_for(lambda: "that was started ahead ended" in service.log())
-    t.equal(s.state(spare)[0], "running", "one that was given its id")
-    s.start("a1", "sleep", "1000")
-    t.equal(s.state("a1")[0], "running", "state")
 
 
 run()

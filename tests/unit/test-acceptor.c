@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -96,6 +97,26 @@ static void test_accepts(void) {
         CHECK_INT(dial(), -ECONNREFUSED);
 }
 
+/* Bites where the kernel's default is another, as almost everywhere. */
+static void test_unpaced(void) {
+        char name[16] = "";
+        socklen_t size = sizeof(name);
+        sd_event *e;
+        Acceptor *a;
+
+        accepted = 0;
+        CHECK(sd_event_new(&e) >= 0);
+        CHECK_INT(acceptor_new(e, make_listener(), on_accept, NULL, &a), 0);
+        int client = dial();
+        run_until_accepted(e, 1);
+        CHECK_INT(getsockopt(last, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+        CHECK_STR(name, "reno");
+        close(kept);
+        close(client);
+        acceptor_free(a);
+        sd_event_unref(e);
+}
+
 static void test_blocking_accept(void) {
         sd_event *e;
         Acceptor *a;
@@ -165,6 +186,7 @@ static void test_shut_down_by_guest(void) {
 
 int main(void) {
         RUN(test_accepts, "S047: connections come from the thread, and its end closes the port");
+        RUN(test_unpaced, "connections: no timer paces what goes to a session");
         RUN(test_blocking_accept, "S046 hand-over: a guest that makes accept block stalls neither the loop nor close");
         RUN(test_shut_down_by_guest, "hand-over: a guest that shuts its listener down does not make the thread spin");
         safe_close(last);

@@ -18,6 +18,10 @@ static const struct {
         {"org.errand1.Session", "Attach OpenStdio Resize", "org.errand1.attach-own", MEMBER_METHOD},
         {"org.errand1.Session", "Describe ReadTranscript", "org.errand1.read-own", MEMBER_METHOD},
         {"org.errand1.Session", "Grant", "org.errand1.grant-own", MEMBER_METHOD},
+        {"org.errand1.Session", "Say Prompt Interrupt", "org.errand1.control-own", MEMBER_METHOD},
+        {"org.errand1.Session", "!answer !interrupt !stop", "org.errand1.control-own", MEMBER_SAID},
+        {"org.errand1.Session", "!grant !revoke", "org.errand1.grant-own", MEMBER_SAID},
+        {"org.errand1.Session", "!grants !status !help", "org.errand1.read-own", MEMBER_SAID},
         {"org.errand1.Session", "Collect", "org.errand1.collect-own", MEMBER_METHOD},
         {"org.errand1.Session", "Id State Backend ScopeUnit BrokerUnit OwnerUid CreatedUSec StartedUSec RefusedCount", "org.errand1.read-own",
          MEMBER_READ},
@@ -65,6 +69,8 @@ static void test_unlisted(void) {
         CHECK(!action_find("org.errand1.Session", "State", MEMBER_WRITE));
         CHECK(!action_find("org.errand1.Manager", "Version", MEMBER_WRITE));
         CHECK(!action_find("org.errand1.Session", "Start", MEMBER_READ));
+        /* A command is no member, and a member no command. */
+        CHECK(!action_find("org.errand1.Session", "!stop", MEMBER_METHOD) && !action_find("org.errand1.Session", "Stop", MEMBER_SAID));
 }
 
 static void test_ids(void) {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "basic/text.h"
-#include "broker/addresses.h"
+#include "shared/addresses.h"
 #include "test.h"
 
 static Address address(const char *text) {

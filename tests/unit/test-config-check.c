@@ -128,6 +128,9 @@ static void test_own_places(void) {
         holds(check.findings, "f:3: sandbox.policyExtra.write[1]: no session starts with it: /run/errand/x is errand's own");
         for (char **s = check.findings; *s; s++)
                 CHECK(!strstr(*s, "policyExtra.execute"));
+        look("{\"github\": {\"app\": {\"id\": 1, \"installation\": 1, \"privateKey\": {\"file\": \"/usr/lib/os-release\"}}},\n"
+             "\"sandbox\": {\"policyExtra\": {\"read\": [\"/usr/lib\"]}}}", CONFIG_SYSTEM);
+        holds(check.findings, "f:2: sandbox.policyExtra.read[0]: no session starts with it: /usr/lib holds a key's file, /usr/lib/os-release");
         look("{\"sandbox\": {\"policyExtra\": {\"read\": [\"/etc\", \"/etc/errand\"]}}}", CONFIG_EMBEDDED);
         holds(check.findings, "f:1: sandbox.policyExtra.read[1]: no session starts with it: /etc/errand is errand's own");
         for (char **s = check.findings; *s; s++)

@@ -371,8 +371,11 @@ static void test_uncalled(void) {
         } rows[] = {
                 {"http://api.example.com", "true", true},   {"http://localhost:8080", "true", true},           {"http://10.0.0.5", "true", true},
                 {"http://127.0.0.1:8080", "false", true},   {"http://127.0.0.1:8080", "true", false},          {"http://127.0.0.1:8080", "[\"127.0.0.1\"]", false},
-                {"http://127.0.0.1", "[\"10.0.0.5\"]", true}, {"http://[::1]:8080/v1", "true", false},           {"https://10.0.0.5", "false", false},
+                {"http://127.0.0.1", "[\"10.0.0.5\"]", true}, {"http://[::1]:8080/v1", "true", false},           {"https://10.0.0.5", "false", true},
                 {"https://127.0.0.1:8443", "false", true},  {"https://[::1]", "[\"127.0.0.1\"]", true},         {"https://127.0.0.1:8443", "true", false},
+                {"https://10.0.0.5", "true", false},        {"https://10.0.0.5", "[\"10.0.0.5\"]", false},       {"https://10.0.0.5", "[\"10.0.0.6\"]", true},
+                {"https://[fd00::5]/v1", "false", true},    {"https://169.254.169.254", "true", true},          {"https://1.1.1.1", "false", false},
+                {"https://192.0.2.1:8443", "false", true},  {"https://[::ffff:10.0.0.5]", "false", true},
         };
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 char text[512];

@@ -11,6 +11,7 @@ static const char text[] =
         "\"anthropic\":{\"baseUrl\":\"https://a.example\",\"credential\":\"sk-real-anthropic\"},"
         "\"my-openai\":{\"kind\":\"openai\",\"baseUrl\":\"https://o.example/v1\",\"credential\":\"sk-real-openai\",\"credentialName\":\"OPENAI_API_KEY\"},"
         "\"other\":{\"kind\":\"openai\",\"baseUrl\":\"https://p.example\",\"credential\":\"sk-real-other\"},"
+        "\"gemini\":{\"header\":\"x-goog-api-key\",\"baseUrl\":\"https://g.example\",\"credential\":\"sk-real-gemini\"},"
         "\"open\":{\"broker\":false,\"credential\":\"sk-open-key\"},"
         "\"short\":{\"broker\":false,\"credential\":\"short\"}}},"
         "\"github\":{\"token\":\"ghp_0123456789\",\"userName\":\"A B\"},"
@@ -69,6 +70,8 @@ static void test_brokered(void) {
         CHECK_STR(value_of(list, "ERRAND_PROVIDER_MY_OPENAI_URL"), "http://127.0.0.1:20001/provider/my-openai");
         CHECK_STR(value_of(list, "ANTHROPIC_BASE_URL"), "http://127.0.0.1:20001/provider/anthropic");
         CHECK_STR(value_of(list, "OPENAI_BASE_URL"), "http://127.0.0.1:20001/provider/my-openai");
+        CHECK_STR(value_of(list, "GOOGLE_GEMINI_BASE_URL"), "http://127.0.0.1:20001/provider/gemini");
+        CHECK(is_minted(value_of(list, "GEMINI_API_KEY")));
         CHECK_STR(value_of(list, "OPEN_API_KEY"), "sk-open-key");
         CHECK(!value_of(list, "ERRAND_PROVIDER_OPEN_URL"));
         CHECK_STR(value_of(list, "CARGO_HOME"), "/mine");

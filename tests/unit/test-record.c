@@ -51,6 +51,7 @@ static SessionRecord *full_record(const char *id) {
         CHECK_INT(strv_extend(&s->env, "A=b"), 0);
         s->allow_given = true;
         s->interactive = true;
+        s->protocol = strdup("acp");
         s->state = SESSION_RUNNING;
         s->payload = 1000;
         s->exit_status = 137;
@@ -77,7 +78,7 @@ static void test_round_trip(void) {
         CHECK_STR(again->project, s->project);
         CHECK_INT(strv_length(again->command), 2);
         CHECK_STR(again->env[0], "A=b");
-        CHECK(again->allow_given && !again->allow && again->interactive && !again->model);
+        CHECK(again->allow_given && !again->allow && again->interactive && streq(again->protocol, "acp") && !again->model);
         CHECK_INT(again->state, SESSION_RUNNING);
         CHECK_INT(again->payload, 1000);
         CHECK_INT(again->transcript_length, 12345678901);

@@ -3,7 +3,7 @@
 #include <ifaddrs.h>
 
 #include "basic/text.h"
-#include "broker/addresses.h"
+#include "shared/addresses.h"
 
 typedef struct Range4 {
         uint32_t network;
@@ -190,6 +190,10 @@ static bool is_own(const Address *address, const struct ifaddrs *list) {
                 }
         }
         return false;
+}
+
+bool address_never_opened(const char *what) {
+        return streq_ptr(what, "cloud-fabric") || streq_ptr(what, "unspecified");
 }
 
 const char *address_judge(const Address *address) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* May a session reach this address? Decided for each address at the moment of connecting, from one table that names the
+/* May a session reach this address? Decided by the broker for each address at the moment of connecting, from one table that names the
  * source of every range (IANA special-purpose registries, cloud fabric addresses). */
 
 #include <netinet/in.h>
@@ -24,6 +24,9 @@ const char *address_judge(const Address *address);
 
 /* The table alone, without the host's own addresses: pure, for tests and fuzzing. */
 const char *address_classify(const Address *address);
+
+/* Of that kind, what no exception lifts: whoever wrote one did not mean it. */
+bool address_never_opened(const char *what);
 
 /* Canonical text only: exactly what inet_ntop would print. -EINVAL otherwise. */
 int address_parse(const char *text, Address *ret);

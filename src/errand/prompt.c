@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <unistd.h>
+
+#include "basic/io.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "basic/utf8.h"
+#include "errand/json-output.h"
+#include "errand/prompt.h"
+#include "errand/talk.h"
+#include "errand/verbs.h"
+
+#define TEXT_MAX (128U * 1024U) /* errandd takes no more */
+
+static char *read_input(void) {
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+        int r = read_fd_full(STDIN_FILENO, TEXT_MAX, &text, &size);
+
+        if (r == -EFBIG)
+                log_error("the text on standard input is too long: 128 KiB at most");
+        else if (r < 0)
+                log_error_errno(r, "Failed to read standard input: %m");
+        else if (strlen(text) != size)
+                log_error("the text on standard input has a NUL byte in it");
+        else {
+                while (size > 0 && text[size - 1] == '\n')
+                        text[--size] = 0;
+                return TAKE_PTR(text);
+        }
+        return NULL;
+}
+
+static char *join_words(char *const *words) {
+        char *text = strdup(words[0]);
+
+        for (words++; text && *words; words++) {
+                char *longer = NULL;
+
+                if (asprintf(&longer, "%s %s", text, *words) < 0)
+                        longer = NULL;
+                free(text);
+                text = longer;
+        }
+        if (!text)
+                (void) log_oom();
+        return text;
+}
+
+static int check_text(const char *text) {
+        if (!*text)
+                log_error("the text is empty");
+        else if (strlen(text) > TEXT_MAX)
+                log_error("the text is too long: 128 KiB at most");
+        else if (!utf8_valid(text))
+                log_error("the text is not in UTF-8");
+        else
+                return 0;
+        return -EINVAL;
+}
+
+int prompt_text(const Request *q, char **ret) {
+        char *const *words = q->operands + 1;
+        _cleanup_free_ char *text = NULL;
+
+        if (!*words && isatty(STDIN_FILENO)) {
+                log_error("the text is missing: errand %s %s TEXT..., or - to read it from standard input", verb_words(q->verb), q->operands[0]);
+                return -EINVAL;
+        }
+        text = !*words || (streq(*words, "-") && !words[1]) ? read_input() : join_words(words);
+        if (!text || check_text(text) < 0)
+                return -EINVAL;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static int send_only(const Request *q, const char *text) {
+        _cleanup_(connection_freep) Connection *c = NULL;
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        uint64_t number;
+        int r;
+
+        r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
+        if (r == EXIT_OK)
+                r = talk_send(c, q->operands[0], text, &number);
+        if (r != EXIT_OK || !q->json)
+                return r;
+        json_open_object(&w, NULL);
+        json_add_string(&w, "session", q->operands[0]);
+        json_add_u64(&w, "prompt", number);
+        json_close_object(&w);
+        return json_print(&w, stdout);
+}
+
+int verb_prompt(const Request *q) {
+        _cleanup_free_ char *text = NULL;
+
+        if (prompt_text(q, &text) < 0)
+                return EXIT_FAILED;
+        return q->no_wait ? send_only(q, text) : talk_run(q, text);
+}
+
+int verb_follow(const Request *q) {
+        return talk_run(q, NULL);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Follows the conversation of one session, over restarts of errandd. */
+
+#include "errand/listener.h"
+#include "errand/update-printer.h"
+
+typedef struct Talk {
+        Listener listener;
+        UpdatePrinter printer;
+        const char *id;
+        const char *prompt; /* to be sent; NULL: whatever is said is followed, until the session ends */
+        uint64_t number;    /* of the prompt, once it was taken; 0 before */
+        bool sent, started, interrupted;
+} Talk;
+
+/* q's first operand is the session. Prints until the turn of the prompt, or the session, has ended. An ExitCode. */
+int talk_run(const Request *q, const char *prompt /* NULL: none, it is followed */);
+
+/* Sends one, *ret_number of the session's. An ExitCode. */
+int talk_send(Connection *c, const char *id, const char *text, uint64_t *ret_number);

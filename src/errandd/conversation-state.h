@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Where a session's conversation with its agent is, and how much fits into it. */
+
+#include "basic/macro.h"
+
+#define PROMPT_SIZE_MAX (128U * 1024U)
+#define PROMPTS_MAX 64U  /* that a shim queues */
+#define QUESTIONS_MAX 8U /* that it keeps open */
+
+typedef struct ConversationState {
+        bool ready;        /* the agent has answered */
+        bool turn;         /* one goes on */
+        uint64_t prompt;   /* of that turn; 0: not known yet */
+        size_t queued;     /* prompts without a turn */
+        uint64_t questions[QUESTIONS_MAX];
+        size_t n_questions;
+} ConversationState;

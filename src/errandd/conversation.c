@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/conversation.h"
+#include "shared/message.h"
+
+#define REFUSALS_MAX 3U /* turns in a row that a shim asked for and then did not take */
+
+typedef enum TurnPhase {
+        TURN_NONE,
+        TURN_ASKED,   /* the shim has been told to begin one */
+        TURN_ALLOWED, /* and has said yes: which it is comes with "turn-started" */
+        TURN_RUNS,
+} TurnPhase;
+
+/* A request that somebody waits for. */
+typedef struct Asked {
+        struct Asked *next;
+        Conversation *conversation;
+        ConversationDone done;
+        void *userdata;
+        uint64_t number; /* of a prompt that was sent; else 0 */
+        int text;        /* of one that was not sent yet; else -EBADF */
+        usec_t wait;
+} Asked;
+
+struct Conversation {
+        ShimClient *shim;
+        char *session;
+        ConversationHandler handler;
+        TurnSeat seat;
+        bool known;  /* the shim has said where it is */
+        bool looking; /* it has been asked to */
+        bool ready;
+        bool broken; /* the shim does not hold to the protocol: nothing is asked of it any more */
+        TurnPhase phase;
+        uint64_t turn, last;
+        uint64_t queued[PROMPTS_MAX];
+        size_t n_queued;
+        uint64_t questions[QUESTIONS_MAX];
+        size_t n_questions;
+        Asked *asked;
+        size_t n_prompts; /* of those asked */
+        unsigned refusals;
+        uint64_t strange; /* events that made no sense */
+};
+
+/* ---- what is asked ---- */
+
+static Asked *asked_add(Conversation *c, ConversationDone done, void *userdata) {
+        Asked *a = calloc(1, sizeof(Asked)), **at = &c->asked;
+
+        if (!a)
+                return NULL;
+        *a = (Asked){.conversation = c, .done = done, .userdata = userdata, .text = -EBADF};
+        while (*at) /* in the order in which they came */
+                at = &(*at)->next;
+        *at = a;
+        return a;
+}
+
+static void asked_remove(Asked *a) {
+        Conversation *c = a->conversation;
+
+        for (Asked **at = &c->asked; *at; at = &(*at)->next)
+                if (*at == a) {
+                        *at = a->next;
+                        break;
+                }
+        c->n_prompts -= a->number > 0 || a->text >= 0;
+        shim_client_forget(c->shim, a);
+        safe_close(a->text);
+        free(a);
+}
+
+static void asked_end(Asked *a, const char *problem) {
+        ConversationDone done = a->done;
+        void *userdata = a->userdata;
+
+        asked_remove(a);
+        done(problem, userdata);
+}
+
+/* ---- numbers ---- */
+
+static bool take_number(uint64_t *list, size_t *n, uint64_t number) {
+        for (size_t i = 0; i < *n; i++)
+                if (list[i] == number) {
+                        memmove(list + i, list + i + 1, (--*n - i) * sizeof(*list));
+                        return true;
+                }
+        return false;
+}
+
+static bool has_number(const uint64_t *list, size_t n, uint64_t number) {
+        for (size_t i = 0; i < n; i++)
+                if (list[i] == number)
+                        return true;
+        return false;
+}
+
+static bool is_asked(const Conversation *c, uint64_t number) {
+        for (const Asked *a = c->asked; a && number > 0; a = a->next)
+                if (a->number == number)
+                        return true;
+        return false;
+}
+
+/* The place among those that want a turn follows from what is known, so that no event that is lost, doubled or made up puts it out of step. */
+static void settle(Conversation *c) {
+        size_t taken = c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0; /* the head, which is still in the queue */
+
+        if (c->broken)
+                turn_seat_set(&c->seat, false, false, 0, 0);
+        else
+                turn_seat_set(&c->seat, c->known && c->ready, c->phase != TURN_NONE, c->n_queued - taken + c->n_prompts, c->n_prompts);
+}
+
+static void tell(Conversation *c, const Update *u) {
+        c->handler.update(u, c->handler.userdata);
+}
+
+static void tell_ended(Conversation *c, uint64_t number, const char *text) {
+        tell(c, &(Update){.kind = UPDATE_TURN_ENDED, .n_fields = 3,
+                          .fields = {{.name = "prompt", .number = number}, {.name = "reason", .text = "error"}, {.name = "text", .text = text}}});
+}
+
+/* Nobody is told of it any more, whatever the shim does. */
+static void forget_prompts(Conversation *c, const char *text) {
+        if (c->turn > 0)
+                tell_ended(c, c->turn, text);
+        for (size_t i = 0; i < c->n_queued; i++)
+                tell_ended(c, c->queued[i], text);
+        c->phase = TURN_NONE;
+        c->turn = 0;
+        c->n_queued = c->n_questions = 0;
+}
+
+static void break_off(Conversation *c, const char *why) {
+        if (c->broken)
+                return;
+        log_session_error(c->session, "its agent cannot be talked to any more: %s", why);
+        c->broken = true;
+        while (c->asked)
+                asked_end(c->asked, why);
+        forget_prompts(c, why);
+        settle(c);
+}
+
+/* ---- where the shim is ---- */
+
+static int read_numbers(JsonObject *o, uint64_t ret[static PROMPTS_MAX], size_t *ret_n) {
+        JsonArray *list;
+        size_t n = 0;
+
+        int r = json_get_array(o, "queued", &list);
+        if (r < 0)
+                return r;
+        for (guint i = 0; i < json_array_get_length(list); i++) {
+                JsonNode *node = json_array_get_element(list, i);
+                gint64 number = JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 ? json_node_get_int(node) : 0;
+
+                if (number <= 0 || n >= PROMPTS_MAX)
+                        return -EBADMSG;
+                if (!has_number(ret, n, (uint64_t) number))
+                        ret[n++] = (uint64_t) number;
+        }
+        *ret_n = n;
+        return 0;
+}
+
+/* What was there and is not any more ended without a word, or the word was lost. */
+static void tell_lost(Conversation *c, const uint64_t before[], size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (before[i] > 0 && before[i] != c->turn && !has_number(c->queued, c->n_queued, before[i]))
+                        tell_ended(c, before[i], "it is over, and how it ended was not told");
+}
+
+static int adopt(Conversation *c, JsonObject *o) {
+        uint64_t before[PROMPTS_MAX + 1], queued[PROMPTS_MAX], turn, last;
+        size_t n_before = c->n_queued, n_queued;
+        bool ready;
+
+        if (json_get_bool(o, "ready", &ready) < 0 || json_get_u64(o, "turn", INT64_MAX, &turn) < 0 || json_get_u64(o, "last", INT64_MAX - 1, &last) < 0 ||
+            read_numbers(o, queued, &n_queued) < 0)
+                return -EBADMSG;
+        (void) take_number(queued, &n_queued, turn);
+        memcpy(before, c->queued, n_before * sizeof(*before));
+        before[n_before++] = c->turn;
+        memcpy(c->queued, queued, n_queued * sizeof(*queued));
+        c->n_queued = n_queued;
+        c->ready = ready;
+        c->last = MAX(c->last, last);
+        if (turn != c->turn)
+                c->n_questions = 0;
+        c->turn = turn;
+        if (turn > 0)
+                c->phase = TURN_RUNS;
+        else if (c->phase != TURN_ASKED) /* it is asked for after this, and answered after this */
+                c->phase = TURN_NONE;
+        c->known = true;
+        tell_lost(c, before, n_before);
+        return 0;
+}
+
+static int send_prompt(Asked *a);
+
+static void send_waiting(Conversation *c) {
+        for (Asked *a = c->asked; a; a = a->next)
+                if (a->text >= 0 && send_prompt(a) < 0) {
+                        break_off(c, "its shim does not take requests any more");
+                        return;
+                }
+}
+
+static void on_state(Message *m, const char *problem, void *userdata) {
+        Conversation *c = userdata;
+        JsonObject *o;
+
+        if (!m)
+                return; /* the connection went, and so does this */
+        c->looking = false;
+        if (problem || json_get_object(message_object(m), "conversation", &o) < 0 || adopt(c, o) < 0) {
+                break_off(c, problem ?: "its shim does not say where the conversation is");
+                return;
+        }
+        send_waiting(c);
+        settle(c);
+}
+
+/* Until that is answered no turn begins. */
+static void look_again(Conversation *c) {
+        c->known = false;
+        if (c->looking || c->broken) /* what comes is of after this */
+                return;
+        c->looking = true;
+        if (shim_client_status(c->shim, on_state, c) < 0)
+                break_off(c, "its shim does not take requests any more");
+}
+
+/* ---- turns ---- */
+
+static void on_turn(Message *m, const char *problem, void *userdata) {
+        Conversation *c = userdata;
+
+        if (!m)
+                return;
+        if (!problem) {
+                c->refusals = 0;
+                if (c->phase == TURN_ASKED)
+                        c->phase = TURN_ALLOWED;
+                return;
+        }
+        /* Its prompt may have been given up, or taken back, at that moment. */
+        if (c->phase == TURN_ASKED)
+                c->phase = TURN_NONE;
+        if (++c->refusals >= REFUSALS_MAX)
+                break_off(c, "its shim takes no turns");
+        else
+                look_again(c);
+        settle(c);
+}
+
+static void on_begin(void *userdata) {
+        Conversation *c = userdata;
+
+        c->phase = TURN_ASKED;
+        if (shim_client_turn(c->shim, on_turn, c) < 0) {
+                c->phase = TURN_NONE;
+                break_off(c, "its shim does not take requests any more");
+        }
+        settle(c);
+}
+
+/* ---- what the shim tells ---- */
+
+/* True: it makes sense. */
+static bool follow_prompt(Conversation *c, const Update *u) {
+        uint64_t number = update_number(u, "prompt");
+
+        switch (u->kind) {
+        case UPDATE_QUEUED:
+                return is_asked(c, number) || has_number(c->queued, c->n_queued, number);
+        case UPDATE_TURN_STARTED:
+                if (c->phase == TURN_RUNS || !take_number(c->queued, &c->n_queued, number))
+                        return false;
+                c->phase = TURN_RUNS;
+                c->turn = number;
+                return true;
+        case UPDATE_TURN_ENDED:
+                if (number == 0 || (c->turn != number && !take_number(c->queued, &c->n_queued, number)))
+                        return false;
+                if (c->turn == number) {
+                        c->phase = TURN_NONE;
+                        c->turn = 0;
+                        c->n_questions = 0;
+                }
+                return true;
+        default:
+                return true;
+        }
+}
+
+static bool follow_question(Conversation *c, const Update *u) {
+        uint64_t number = update_number(u, "question");
+
+        if (u->kind == UPDATE_ANSWERED)
+                return number > 0 && (take_number(c->questions, &c->n_questions, number) || true); /* one of before a restart is not known here */
+        if (number == 0 || c->n_questions >= QUESTIONS_MAX || has_number(c->questions, c->n_questions, number))
+                return false;
+        c->questions[c->n_questions++] = number;
+        return true;
+}
+
+static bool follow(Conversation *c, const Update *u) {
+        if (u->kind == UPDATE_READY) {
+                c->ready = true;
+                return true;
+        }
+        if (u->kind == UPDATE_QUESTION || u->kind == UPDATE_ANSWERED)
+                return follow_question(c, u);
+        return follow_prompt(c, u);
+}
+
+static void on_event(Message *m, void *userdata) {
+        Conversation *c = userdata;
+        Update u;
+
+        if (!streq(message_type(m), "update") || c->broken)
+                return;
+        int r = update_read(message_object(m), &u);
+        if (r == -ENOENT) /* of a newer shim */
+                return;
+        if (r < 0 || !follow(c, &u)) {
+                c->strange++;
+                if ((c->strange & (c->strange - 1)) == 0) /* the 1st, 2nd, 4th, …: whoever floods does not fill the log */
+                        log_session_warning(c->session, "%llu events of its conversation made no sense and were passed over", (unsigned long long) c->strange);
+                return;
+        }
+        tell(c, &u);
+        if (u.kind == UPDATE_MISSED)
+                look_again(c); /* among them may have been the end of a turn */
+        settle(c);
+}
+
+/* ---- outside ---- */
+
+int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, const ConversationHandler *handler, Conversation **ret) {
+        Conversation *c = calloc(1, sizeof(Conversation));
+
+        if (!c)
+                return -ENOMEM;
+        *c = (Conversation){.shim = shim, .looking = true, .handler = *handler, .session = strdup(session)};
+        int r = c->session ? shim_client_watch(shim, on_event, on_state, c) : -ENOMEM;
+        if (r < 0) {
+                free(c->session);
+                free(c);
+                return r;
+        }
+        turn_seat_open(&c->seat, turns, owner, shares, on_begin, c);
+        *ret = c;
+        return 0;
+}
+
+Conversation *conversation_free(Conversation *c, const char *text) {
+        if (!c)
+                return NULL;
+        shim_client_forget(c->shim, c);
+        shim_client_unwatch(c->shim);
+        while (c->asked)
+                asked_end(c->asked, text ?: "errandd ends; whether the agent got it is told when it is there again");
+        if (text)
+                forget_prompts(c, text);
+        turn_seat_close(&c->seat);
+        free(c->session);
+        return mfree(c);
+}
+
+static void on_prompt(_unused_ Message *m, const char *problem, void *userdata) {
+        Asked *a = userdata;
+        Conversation *c = a->conversation;
+
+        if (!problem && c->n_queued < PROMPTS_MAX && c->turn != a->number && !has_number(c->queued, c->n_queued, a->number))
+                c->queued[c->n_queued++] = a->number;
+        asked_end(a, problem);
+        settle(c);
+}
+
+static int send_prompt(Asked *a) {
+        Conversation *c = a->conversation;
+
+        a->number = ++c->last;
+        int r = shim_client_prompt(c->shim, a->number, a->wait, a->text, on_prompt, a);
+        a->text = safe_close(a->text);
+        return r;
+}
+
+static int check_talks(const Conversation *c, Fault *f) {
+        return c->broken ? fault_set(f, ERROR_WRONG_STATE, "the agent of session %s cannot be talked to any more; errandd's log says why", c->session) : 0;
+}
+
+static int check_prompt(Conversation *c, bool operator, Fault *f) {
+        int r = check_talks(c, f);
+        if (r < 0)
+                return r;
+        if (c->n_queued + c->n_prompts >= PROMPTS_MAX)
+                return fault_set(f, ERROR_LIMIT, "%u prompts of session %s wait already; let it answer some", PROMPTS_MAX, c->session);
+        c->seat.shares = !operator;
+        r = turn_seat_check(&c->seat);
+        if (r == -ENOSPC)
+                return fault_set(f, ERROR_LIMIT, "as many prompts wait for a turn as may (limits.maxQueueLength); try again later");
+        return r == -EDQUOT ? fault_set(f, ERROR_LIMIT, "half of the prompts that may wait for a turn (limits.maxQueueLength) are yours; try again later") : 0;
+}
+
+int conversation_prompt(Conversation *c, const char *text, usec_t wait, bool operator, ConversationDone done, void *userdata, Fault *f) {
+        int r = check_prompt(c, operator, f);
+        if (r < 0)
+                return r;
+        _cleanup_close_ int fd = memfd_new_sealed("errand-prompt", text, strlen(text));
+        Asked *a = fd < 0 ? NULL : asked_add(c, done, userdata);
+        if (!a)
+                return fault_set(f, ERROR_SETUP, "the prompt cannot be handed over: %s", strerror(fd < 0 ? -fd : ENOMEM));
+        a->text = TAKE_FD(fd);
+        a->wait = wait;
+        c->n_prompts++;
+        r = c->known || c->last > 0 ? send_prompt(a) : 0; /* else numbers are not known yet: it is sent when they are */
+        if (r < 0) {
+                asked_remove(a);
+                return fault_set(f, ERROR_SETUP, "the shim of session %s does not take the prompt: %s", c->session, strerror(-r));
+        }
+        settle(c);
+        return 0;
+}
+
+static void on_answered(_unused_ Message *m, const char *problem, void *userdata) {
+        asked_end(userdata, problem);
+}
+
+int conversation_interrupt(Conversation *c, ConversationDone done, void *userdata, Fault *f) {
+        int r = check_talks(c, f);
+        if (r < 0)
+                return r;
+        Asked *a = asked_add(c, done, userdata);
+        r = a ? shim_client_interrupt(c->shim, on_answered, a) : -ENOMEM;
+        if (r < 0 && a)
+                asked_remove(a);
+        return r < 0 ? fault_set(f, ERROR_SETUP, "the shim of session %s cannot be asked: %s", c->session, strerror(-r)) : 0;
+}
+
+int conversation_answer(Conversation *c, uint64_t question, const char *option, ConversationDone done, void *userdata, Fault *f) {
+        int r = check_talks(c, f);
+        if (r < 0)
+                return r;
+        if (question == 0 && c->n_questions == 0)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s has no open question that is known here; one that is older than errandd is answered with its number",
+                                 c->session);
+        if (question == 0 && c->n_questions > 1)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "session %s has %zu open questions; say the number of the one that is meant", c->session, c->n_questions);
+        Asked *a = asked_add(c, done, userdata);
+        r = a ? shim_client_answer(c->shim, question > 0 ? question : c->questions[0], option, on_answered, a) : -ENOMEM;
+        if (r < 0 && a)
+                asked_remove(a);
+        return r < 0 ? fault_set(f, ERROR_SETUP, "the shim of session %s cannot be asked: %s", c->session, strerror(-r)) : 0;
+}
+
+bool conversation_busy(const Conversation *c) {
+        return c && !c->broken && (c->phase != TURN_NONE || c->n_queued > 0 || c->n_prompts > 0);
+}
+
+void conversation_state(const Conversation *c, ConversationState *ret) {
+        size_t taken = c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0;
+
+        *ret = (ConversationState){.ready = c->known && c->ready, .turn = c->phase != TURN_NONE, .prompt = c->turn, .queued = c->n_queued - taken + c->n_prompts,
+                                   .n_questions = c->n_questions};
+        memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));
+}

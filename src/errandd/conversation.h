@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A session's conversation with its agent, as errandd knows it. The agent's client is the shim, which has the queue of prompts and goes on without errandd;
+ * here is what it says of itself, who waits for its answers, and the session's place among those that wait for a turn. A shim is the payload's account's: what
+ * it tells of prompts that nobody sent is no news. */
+
+#include "errandd/conversation-state.h"
+#include "errandd/manager.h"
+#include "errandd/shim-client.h"
+#include "errandd/turns.h"
+#include "errandd/update.h"
+
+typedef struct Conversation Conversation;
+
+typedef struct ConversationHandler {
+        void (*update)(const Update *u, void *userdata); /* for who follows the session */
+        void *userdata;
+} ConversationHandler;
+
+/* problem is NULL: it worked; else a sentence. Called once, from the event loop, for each call below that returned 0. */
+typedef void (*ConversationDone)(const char *problem, void *userdata);
+
+/* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). */
+int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, const ConversationHandler *handler, Conversation **ret);
+/* Before the shim's client goes. With text, a sentence for who waits, it is over: each prompt that was accepted is told to have ended with it. Without, it
+ * goes on, and another errandd will hear of it. */
+Conversation *conversation_free(Conversation *c, const char *text);
+
+/* done: it is in the shim's queue. wait: how long it may be there. */
+int conversation_prompt(Conversation *c, const char *text, usec_t wait, bool operator, ConversationDone done, void *userdata, Fault *f);
+int conversation_interrupt(Conversation *c, ConversationDone done, void *userdata, Fault *f);
+/* question 0: the one that is open. */
+int conversation_answer(Conversation *c, uint64_t question, const char *option, ConversationDone done, void *userdata, Fault *f);
+
+/* Something goes on, or waits. */
+bool conversation_busy(const Conversation *c);
+
+void conversation_state(const Conversation *c, ConversationState *ret);

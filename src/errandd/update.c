@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/text.h"
+#include "errandd/update.h"
+#include "shared/message.h"
+
+#define NUMBER_MAX UINT64_C(999999999999999999) /* json_check() takes no longer integer */
+
+typedef enum FieldForm {
+        FORM_TEXT,
+        FORM_NUMBER,
+        FORM_MAYBE, /* a text, or not there */
+} FieldForm;
+
+static const struct {
+        const char *kind;
+        struct {
+                const char *name;
+                FieldForm form;
+        } fields[UPDATE_FIELDS_MAX];
+} table[_UPDATE_KIND_MAX] = {
+        [UPDATE_READY] = {"ready", {{"agent", FORM_MAYBE}, {"version", FORM_MAYBE}}},
+        [UPDATE_QUEUED] = {"queued", {{"prompt", FORM_NUMBER}}},
+        [UPDATE_TURN_STARTED] = {"turn-started", {{"prompt", FORM_NUMBER}}},
+        [UPDATE_MESSAGE] = {"message", {{"text", FORM_TEXT}}},
+        [UPDATE_THOUGHT] = {"thought", {{"text", FORM_TEXT}}},
+        [UPDATE_TOOL] = {"tool", {{"id", FORM_TEXT}, {"title", FORM_MAYBE}, {"kind", FORM_MAYBE}, {"status", FORM_MAYBE}}},
+        [UPDATE_PLAN] = {"plan", {{"text", FORM_TEXT}}},
+        [UPDATE_QUESTION] = {"question", {{"question", FORM_NUMBER}, {"title", FORM_TEXT}, {"options", FORM_TEXT}}},
+        [UPDATE_ANSWERED] = {"answered", {{"question", FORM_NUMBER}, {"option", FORM_MAYBE}, {"reason", FORM_MAYBE}}},
+        [UPDATE_TURN_ENDED] = {"turn-ended", {{"prompt", FORM_NUMBER}, {"reason", FORM_TEXT}, {"text", FORM_MAYBE}}},
+        [UPDATE_MISSED] = {"missed", {{"count", FORM_NUMBER}}},
+};
+
+const char *update_kind_to_string(UpdateKind k) {
+        return k >= 0 && k < _UPDATE_KIND_MAX ? table[k].kind : NULL;
+}
+
+UpdateKind update_kind_from_string(const char *s) {
+        for (size_t i = 0; i < _UPDATE_KIND_MAX; i++)
+                if (streq(table[i].kind, s))
+                        return (UpdateKind) i;
+        return _UPDATE_KIND_INVALID;
+}
+
+bool update_kind_is_text(UpdateKind k) {
+        return k == UPDATE_MESSAGE || k == UPDATE_THOUGHT || k == UPDATE_TOOL || k == UPDATE_PLAN;
+}
+
+static int read_field(JsonObject *fields, const char *name, FieldForm form, Update *u) {
+        UpdateField f = {.name = name};
+
+        int r = form == FORM_NUMBER ? json_get_u64(fields, name, NUMBER_MAX, &f.number) : json_get_string(fields, name, &f.text);
+        if (r == -ENOENT && form == FORM_MAYBE)
+                return 0;
+        if (r < 0)
+                return -EBADMSG;
+        u->fields[u->n_fields++] = f;
+        return 0;
+}
+
+int update_read(JsonObject *event, Update *ret) {
+        JsonObject *fields;
+        const char *kind;
+
+        if (json_get_string(event, "kind", &kind) < 0 || json_get_object(event, "fields", &fields) < 0)
+                return -EBADMSG;
+        Update u = {.kind = update_kind_from_string(kind)};
+        if (u.kind < 0)
+                return -ENOENT;
+        for (size_t i = 0; i < UPDATE_FIELDS_MAX && table[u.kind].fields[i].name; i++) {
+                int r = read_field(fields, table[u.kind].fields[i].name, table[u.kind].fields[i].form, &u);
+                if (r < 0)
+                        return r;
+        }
+        *ret = u;
+        return 0;
+}
+
+uint64_t update_number(const Update *u, const char *name) {
+        for (size_t i = 0; i < u->n_fields; i++)
+                if (!u->fields[i].text && streq(u->fields[i].name, name))
+                        return u->fields[i].number;
+        return 0;
+}

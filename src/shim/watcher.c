@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/fd.h"
+#include "shared/message.h"
+#include "shim/limits.h"
+#include "shim/updates.h"
+#include "shim/watcher.h"
+
+struct Pending {
+        Pending *next;
+        uint64_t missed; /* instead of a text */
+        bool keep;
+        size_t size;
+        char text[];
+};
+
+static int append(Watcher *w, const char *text, size_t size, bool keep, uint64_t missed) {
+        Pending *p = malloc(sizeof(Pending) + size);
+
+        if (!p)
+                return -ENOMEM;
+        *p = (Pending){.missed = missed, .keep = keep, .size = size};
+        if (size > 0)
+                memcpy(p->text, text, size);
+        if (w->last)
+                w->last->next = p;
+        else
+                w->first = p;
+        w->last = p;
+        w->n_kept += keep;
+        w->size += sizeof(Pending) + size;
+        return 0;
+}
+
+static int send_missed(int fd, uint64_t count) {
+        _cleanup_(json_writer_done) JsonWriter m = {};
+
+        updates_open(&m, "missed");
+        json_add_u64(&m, "count", count);
+        json_close_object(&m);
+        return message_send(fd, &m, NULL, 0);
+}
+
+int watcher_flush(Watcher *w) {
+        while (w->first) {
+                Pending *p = w->first;
+
+                ssize_t n = p->missed > 0 ? send_missed(w->fd, p->missed) : send_fds(w->fd, p->text, p->size, NULL, 0);
+                if (n < 0)
+                        return n == -EAGAIN ? 0 : (int) n;
+                w->n_kept -= p->keep;
+                w->size -= sizeof(Pending) + p->size;
+                w->first = p->next;
+                if (!w->first)
+                        w->last = NULL;
+                free(p);
+        }
+        return 0;
+}
+
+int watcher_miss(Watcher *w, uint64_t count) {
+        if (count == 0)
+                return 0;
+        if (w->last && w->last->missed > 0)
+                w->last->missed += count;
+        else {
+                int r = append(w, NULL, 0, false, count);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int watcher_send(Watcher *w, const char *text, size_t size, bool keep) {
+        int r = watcher_flush(w);
+
+        if (r < 0)
+                return r;
+        if (!w->first) {
+                ssize_t n = send_fds(w->fd, text, size, NULL, 0);
+                if (n >= 0)
+                        return 0;
+                if (n != -EAGAIN)
+                        return (int) n;
+        }
+        bool room = w->size + size <= UPDATES_PENDING_BYTES || (keep && w->n_kept < UPDATES_PENDING_MAX);
+        return room ? append(w, text, size, keep, 0) : watcher_miss(w, 1);
+}
+
+uint64_t watcher_done(Watcher *w) {
+        uint64_t dropped = 0;
+
+        for (Pending *p = w->first, *next; p; p = next) {
+                next = p->next;
+                dropped += p->missed > 0 ? p->missed : 1;
+                free(p);
+        }
+        w->first = w->last = NULL;
+        w->n_kept = w->size = 0;
+        return dropped;
+}
