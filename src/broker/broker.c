@@ -198,6 +198,7 @@ int broker_configure(Broker *b, Setup *setup) {
                 return r;
         b->basic = TAKE_PTR(basic);
         b->setup = setup;
+        handover_begin(b->handover);
         log_info("session %s: set up with %zu providers, %zu allowlist entries", setup->session, setup->n_providers,
                  setup->n_allow);
         tell_status(b);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
@@ -74,8 +75,6 @@ static int take_listener(Handover *h, Message *m, const char **ret_problem) {
                 *ret_problem = "the session is closed";
         else if (!streq(message_type(m), "listeners") || json_get_string(message_object(m), "token", &token) < 0)
                 *ret_problem = "the message is not \"listeners\" with a token";
-        else if (!b->setup)
-                *ret_problem = "not set up yet";
         else if (h->wrong_tokens >= TOKEN_TRIES_MAX || !token_matches(h, token))
                 *ret_problem = "the token is wrong";
         else if (b->acceptor)
@@ -108,6 +107,13 @@ static void send_ready(Handover *h, int fd) {
         close_listener(h);
 }
 
+/* One that waited and gave up has nothing to hand over any more, though what it sent can be read. */
+static bool has_gone(int fd) {
+        struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+
+        return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
 static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents, void *userdata) {
         _cleanup_(message_freep) Message *m = NULL;
         _cleanup_free_ char *problem = NULL;
@@ -118,6 +124,8 @@ static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t rev
         int r = message_receive(fd, &m, &problem);
         if (r == -EAGAIN)
                 return 0;
+        if (r >= 0 && has_gone(fd))
+                r = -ECONNRESET;
         if (r >= 0) {
                 r = take_listener(h, m, &phrase);
                 if (r >= 0)
@@ -159,6 +167,8 @@ static int on_connection(_unused_ sd_event_source *s, int listener, _unused_ uin
         if (r >= 0)
                 r = sd_event_add_time_relative(h->broker->event, &g->timer, CLOCK_MONOTONIC, HANDOVER_TIMEOUT_USEC, USEC_PER_SEC,
                                                on_timeout, g);
+        if (r >= 0 && !h->broker->setup)
+                r = sd_event_source_set_enabled(g->io, SD_EVENT_OFF);
         if (r < 0)
                 guest_close(g);
         return 0;
@@ -199,6 +209,12 @@ Handover *handover_free(Handover *h) {
 
 unsigned handover_wrong_tokens(const Handover *h) {
         return h ? h->wrong_tokens : 0;
+}
+
+void handover_begin(Handover *h) {
+        for (size_t i = 0; i < HANDOVERS_MAX; i++)
+                if (h->guests[i].io && sd_event_source_set_enabled(h->guests[i].io, SD_EVENT_ON) < 0)
+                        guest_close(&h->guests[i]);
 }
 
 void handover_end(Handover *h) {

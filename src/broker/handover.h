@@ -15,6 +15,9 @@ int handover_new(Broker *b, int fd, Handover **ret);
 Handover *handover_free(Handover *h);
 DEFINE_CLEANUP(Handover *, handover_free);
 
+/* The broker is set up: what has come is read. A session may be on its way before its broker is, and waits. */
+void handover_begin(Handover *h);
+
 /* The session is closed. */
 void handover_end(Handover *h);
 

@@ -38,7 +38,7 @@ void bus_link_unsubscribe(BusLink *l);
 /* Of errandd itself. */
 ConfigMode bus_link_mode(const BusLink *l);
 bool bus_link_is_ready(const BusLink *l);
-int bus_link_reload(BusLink *l, Fault *f);
+int bus_link_reload(BusLink *l, ReloadDone done, void *userdata, Fault *f);
 
 /* The error for a session, grant or receipt that is not there or not the caller's: the same words for both. */
 int bus_not_found(sd_bus_error *error, const char *what);

@@ -28,8 +28,8 @@ bool bus_link_is_ready(const BusLink *l) {
         return l->connection->face->ready;
 }
 
-int bus_link_reload(BusLink *l, Fault *f) {
-        return bus_reload(l->connection->face, f);
+int bus_link_reload(BusLink *l, ReloadDone done, void *userdata, Fault *f) {
+        return bus_reload(l->connection->face, done, userdata, f);
 }
 
 Caller bus_link_caller(const BusLink *l) {
@@ -268,14 +268,36 @@ Bus *bus_free(Bus *b) {
         return NULL;
 }
 
-int bus_reload(Bus *b, Fault *f) {
-        int r;
+typedef struct Reload {
+        Bus *bus;
+        ReloadDone done;
+        void *userdata;
+} Reload;
 
-        r = manager_reload(b->manager, f);
-        if (r < 0 || !b->authorizer->set_operators)
-                return r;
-        r = b->authorizer->set_operators(b->authorizer, manager_config(b->manager)->operators);
-        return r < 0 ? fault_set(f, ERROR_CONFIGURATION, "the operators stay those of before: %s", strerror(-r)) : 0;
+/* With a fault also when the bus has gone. */
+static void on_reloaded(const Fault *fault, void *userdata) {
+        _cleanup_free_ Reload *reload = userdata;
+        Authorizer *a = fault ? NULL : reload->bus->authorizer;
+        Fault f = {};
+
+        /* In digits: nobody has to be asked for them here. */
+        int r = a && a->set_operators ? a->set_operators(a, manager_config(reload->bus->manager)->operator_uids) : 0;
+        if (r < 0)
+                (void) fault_set(&f, ERROR_CONFIGURATION, "the operators stay those of before: %s", strerror(-r));
+        reload->done(r < 0 ? &f : fault, reload->userdata);
+        fault_done(&f);
+}
+
+int bus_reload(Bus *b, ReloadDone done, void *userdata, Fault *f) {
+        Reload *reload = malloc(sizeof(Reload));
+
+        if (!reload)
+                return fault_set(f, ERROR_CONFIGURATION, "out of memory");
+        *reload = (Reload){.bus = b, .done = done, .userdata = userdata};
+        int r = manager_reload(b->manager, on_reloaded, reload, f);
+        if (r < 0)
+                free(reload);
+        return r;
 }
 
 size_t bus_connections(const Bus *b) {

@@ -37,8 +37,8 @@ DEFINE_CLEANUP(Bus *, bus_free);
 /* Serves a connected socket, taken always; uid is what the kernel said of its peer. -EMFILE: there are BUS_CONNECTIONS_MAX of them. */
 int bus_adopt(Bus *b, int fd, uid_t uid);
 
-/* Reads the configuration again, with what the bus's face itself takes from it. */
-int bus_reload(Bus *b, Fault *f);
+/* Reads the configuration again, with what the bus's face itself takes from it; done as manager_reload() has it. */
+int bus_reload(Bus *b, ReloadDone done, void *userdata, Fault *f);
 
 size_t bus_connections(const Bus *b);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "basic/fd.h"
 #include "basic/io.h"
 #include "basic/parse.h"
 #include "basic/text.h"
@@ -85,6 +88,18 @@ void config_sentence_parse(const char *name, const char *sentence, ConfigSentenc
 
 static int read_again(int fd, char **ret, size_t *ret_size) {
         return lseek(fd, 0, SEEK_SET) < 0 ? -errno : read_fd_full(fd, CONFIG_SIZE_MAX, ret, ret_size);
+}
+
+int config_check_open(const char *path, char **ret_problem) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        struct stat st;
+
+        int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
+        if (r < 0 || !S_ISREG(st.st_mode)) {
+                (void) (r < 0 ? problem_set(ret_problem, "%s cannot be read: %s", path, strerror(-r)) : problem_set(ret_problem, "%s is not a regular file", path));
+                return r < 0 ? r : -EINVAL;
+        }
+        return TAKE_FD(fd);
 }
 
 int config_check(const char *name, int fd, ConfigMode mode, ConfigCheck *ret) {

@@ -10,6 +10,9 @@
  * in system mode, what systemd would read is looked for. Asks the account database, and no other host. */
 int config_add_findings(const Config *c, ConfigMode mode, const char *credentials_directory, char ***list);
 
+/* The uid of an account by its name, or by its uid in digits; from any thread. */
+bool config_find_account(const char *name, uid_t *ret);
+
 /* What this version does not do, in the same form: reasons to refuse a good file. */
 int config_add_refusals(const Config *c, char ***list);
 
@@ -21,6 +24,9 @@ typedef struct ConfigCheck {
 } ConfigCheck;
 
 void config_check_done(ConfigCheck *c);
+
+/* A file to check: its fd, or a negative errno with *ret_problem, a sentence to free. */
+int config_check_open(const char *path, char **ret_problem);
 
 /* Sentences "FILE:LINE: KEY: …", or without what is not known. 0 whatever it finds; -ENOMEM. */
 int config_check(const char *name, int fd, ConfigMode mode, ConfigCheck *ret);

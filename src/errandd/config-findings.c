@@ -17,6 +17,7 @@
 #define ACCOUNT "errand"
 #define CREDENTIALS POLICY_OWN_CONFIGURATION "/credentials"
 #define GROUPS_MAX 64
+#define ENTRY_MAX (64U * 1024U) /* of an account */
 #define CERTIFICATES_MAX (1024U * 1024U)
 
 typedef struct Finder {
@@ -35,13 +36,29 @@ _printf_(2, 3) static void found(Finder *f, const char *format, ...) {
                 f->error = -ENOMEM;
 }
 
-static void check_operators(Finder *f) {
+bool config_find_account(const char *name, uid_t *ret) {
+        _cleanup_free_ char *buffer = NULL;
+        struct passwd entry, *found = NULL;
         uint64_t number;
+
+        if (parse_u64(name, UINT32_MAX - 1, &number) >= 0) {
+                *ret = (uid_t) number;
+                return true;
+        }
+        buffer = malloc(ENTRY_MAX);
+        if (!buffer || getpwnam_r(name, &entry, buffer, ENTRY_MAX, &found) != 0 || !found)
+                return false;
+        *ret = found->pw_uid;
+        return true;
+}
+
+static void check_operators(Finder *f) {
+        uid_t uid;
 
         if (f->mode != CONFIG_SYSTEM)
                 return;
         for (size_t i = 0; f->config->operators && f->config->operators[i]; i++)
-                if (parse_u64(f->config->operators[i], UINT32_MAX - 1, &number) < 0 && !getpwnam(f->config->operators[i]))
+                if (!config_find_account(f->config->operators[i], &uid))
                         found(f, "operators[%zu]: there is no account \"%s\" on this host; make it, or leave it out", i, f->config->operators[i]);
 }
 

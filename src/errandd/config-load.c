@@ -3,7 +3,6 @@
 
 #include "basic/fd.h"
 #include "basic/io.h"
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/config-check.h"
 #include "errandd/config-load.h"
@@ -71,7 +70,22 @@ static int settle(const Paths *paths, bool enforce, Config *c, Fault *f) {
         return r < 0 ? fault_set(f, ERROR_CONFIGURATION, "out of memory") : 0;
 }
 
-int config_load(const Paths *paths, Config **ret, Fault *f) {
+/* Looked up here, where it may take its time. One that is not there has been told. */
+static int find_operators(Config *c) {
+        for (char *const *name = c->operators; name && *name; name++) {
+                char number[16];
+                uid_t uid;
+
+                if (!config_find_account(*name, &uid))
+                        continue;
+                (void) snprintf(number, sizeof(number), "%u", uid);
+                if (strv_extend(&c->operator_uids, number) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int config_load(const Paths *paths, atomic_uint *stage, Config **ret, Fault *f) {
         ConfigMode mode = paths->mode->config;
         _cleanup_(config_freep) Config *c = NULL;
         _cleanup_strv_free_ char **problems = NULL;
@@ -90,7 +104,11 @@ int config_load(const Paths *paths, Config **ret, Fault *f) {
                 return refuse(f, problems);
         if (r < 0)
                 return fault_set(f, ERROR_CONFIGURATION, "the configuration cannot be read: %s", strerror(-r));
+        if (stage)
+                atomic_store(stage, CONFIG_STAGE_HOST);
         r = settle(paths, enforce, c, f);
+        if (r >= 0 && find_operators(c) < 0)
+                r = fault_set(f, ERROR_CONFIGURATION, "out of memory");
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(c);

@@ -21,6 +21,7 @@ Config *config_free(Config *c) {
         free(c->project_root);
         free(c->state_dir);
         strv_free(c->operators);
+        strv_free(c->operator_uids);
         strv_free(c->agent.command);
         free(c->agent.provider);
         free(c->agent.model);

@@ -104,6 +104,7 @@ typedef struct Config {
         unsigned n_ref;
         char *project_root, *state_dir; /* collapsed absolute paths; see ConfigMode */
         char **operators;
+        char **operator_uids; /* in digits, of those that there are: as config_load() finds them */
         ConfigAgent agent;
         ConfigGithub github;
         ConfigSandbox sandbox;

@@ -69,7 +69,7 @@ static int settle_process(void) {
 int daemon_open(Daemon *d, Fault *f) {
         int r = settle_process();
         if (r >= 0)
-                r = config_load(d->paths, &d->config, f);
+                r = config_load(d->paths, NULL, &d->config, f);
         if (r >= 0)
                 r = paths_name_state(d->paths, d->config->state_dir, f);
         if (r >= 0)

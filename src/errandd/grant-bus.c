@@ -2,6 +2,7 @@
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-objects.h"
+#include "errandd/operation.h"
 
 int grant_find(_unused_ sd_bus *bus, const char *path, _unused_ const char *interface, void *userdata, void **ret,
                _unused_ sd_bus_error *error) {
@@ -51,11 +52,19 @@ int grant_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *use
 
 static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
+        Operation *o;
         Fault f = {};
         int r;
 
-        r = session_revoke(t->session, t->grant->number, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
+                return r;
+        r = session_revoke(t->session, t->grant->number, operation_done, o, &f);
+        if (r < 0) {
+                operation_free(o);
+                return bus_fault(error, &f, r);
+        }
+        return 1;
 }
 
 static int get_text(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, const char *property,

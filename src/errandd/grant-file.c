@@ -11,7 +11,6 @@
 #include "shared/message.h"
 
 #define GRANTS_VERSION 1U
-#define GRANTS_NAME "grants.json"
 #define GRANTS_DEPTH_MAX 4U
 #define TIME_MAX UINT64_C(999999999999999999) /* json_check() takes no longer integer */
 
@@ -134,14 +133,14 @@ int grant_list_write(int dir, const GrantList *l) {
         int r = grant_list_format(l, &text, &size);
         if (r < 0)
                 return r;
-        return record_replace_file(dir, GRANTS_NAME, text, size);
+        return record_replace_file(dir, GRANT_LIST_NAME, text, size);
 }
 
 int grant_list_read(int dir, GrantList *ret, char **ret_problem) {
         _cleanup_free_ char *text = NULL, *reason = NULL;
         size_t size;
 
-        int r = record_read_file(dir, GRANTS_NAME, &text, &size);
+        int r = record_read_file(dir, GRANT_LIST_NAME, &text, &size);
         if (r == -ENOENT) {
                 *ret = (GrantList){};
                 return 0;
@@ -149,8 +148,8 @@ int grant_list_read(int dir, GrantList *ret, char **ret_problem) {
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return problem_set(ret_problem, GRANTS_NAME " cannot be read: %s",
+                return problem_set(ret_problem, GRANT_LIST_NAME " cannot be read: %s",
                                    r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
         r = grant_list_parse(text, size, ret, &reason);
-        return r == -EBADMSG ? problem_set(ret_problem, GRANTS_NAME " %s", reason) : r;
+        return r == -EBADMSG ? problem_set(ret_problem, GRANT_LIST_NAME " %s", reason) : r;
 }

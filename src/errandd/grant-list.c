@@ -130,7 +130,7 @@ size_t grant_list_prune(GrantList *l, const GrantClock *now) {
         size_t kept = 0, n = l->n_grants;
 
         for (size_t i = 0; i < n; i++)
-                if (grant_in_force(&l->grants[i], now))
+                if (grant_in_force(&l->grants[i], now) || l->grants[i].use_pending)
                         l->grants[kept++] = l->grants[i];
         l->n_grants = kept;
         return n - kept;

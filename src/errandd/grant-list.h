@@ -8,6 +8,7 @@
 #include "errandd/host-text.h"
 #include "shared/timespan.h"
 
+#define GRANT_LIST_NAME "grants.json" /* in a record */
 #define GRANTS_MAX 1024U /* as many as a broker holds */
 #define GRANT_SPAN_MAX (30 * USEC_PER_DAY)
 #define GRANT_SPAN_MIN USEC_PER_SEC
@@ -39,6 +40,8 @@ typedef struct Grant {
         GrantClock granted;
         uid_t granted_by;
         usec_t used;      /* ONCE: realtime of its use, 0 = not used */
+        bool pending;     /* not on disk yet, and so not given */
+        bool use_pending; /* that it was used is not on disk yet */
 } Grant;
 
 typedef struct GrantList {
@@ -66,7 +69,7 @@ int grant_list_revoke(GrantList *l, uint32_t number); /* -ENOENT */
 /* By the broker's word, which may come twice. 1: marked now, 0: was marked, -ENOENT: no such grant for once. */
 int grant_list_mark_used(GrantList *l, uint32_t number, usec_t realtime);
 
-/* Drops those that ended. Returns how many. */
+/* Drops those that ended, but for one whose use is not on disk. Returns how many. */
 size_t grant_list_prune(GrantList *l, const GrantClock *now);
 
 /* Whether it counts now. */

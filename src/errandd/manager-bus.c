@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/bus-objects.h"
 #include "errandd/bus-options.h"
-#include "errandd/config-check.h"
 #include "errandd/operation.h"
 #include "errandd/session-options.h"
 #include "shared/bus-message.h"
@@ -174,7 +169,7 @@ static int method_list_grants(sd_bus_message *m, void *userdata, sd_bus_error *e
                 r = sd_bus_message_open_container(reply, 'a', "(osstu)");
         grants = session_grants(s);
         for (size_t i = 0; r >= 0 && i < grants->n_grants; i++)
-                if (grant_in_force(grants->grants + i, &now))
+                if (!grants->grants[i].pending && grant_in_force(grants->grants + i, &now))
                         r = append_grant(reply, id, grants->grants + i);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
@@ -298,51 +293,52 @@ static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error 
         return r < 0 ? r : sd_bus_message_send(reply);
 }
 
+static void on_reloaded(const Fault *fault, void *userdata) {
+        operation_done(NULL, fault, -EBADF, userdata);
+}
+
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
+        Operation *o;
         Fault f = {};
         int r;
 
-        r = bus_link_reload(t->link, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
+                return r;
+        r = bus_link_reload(t->link, on_reloaded, o, &f);
+        if (r < 0) {
+                operation_free(o);
+                return bus_fault(error, &f, r);
+        }
+        return 1;
 }
 
-/* By path and not by content: a configuration may hold keys, and keys do not travel over the bus. */
-static int open_configuration(const char *path, sd_bus_error *error) {
-        _cleanup_close_ int fd = -EBADF;
-        struct stat st;
-
-        if (path[0] != '/')
-                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "\"%.256s\" is no absolute path", path);
-        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-        if (fd < 0)
-                return bus_error_setf(error, errno == ENOENT ? BUS_ERROR_NOT_FOUND : BUS_ERROR_INVALID_ARGUMENT, "%s cannot be read: %m", path);
-        if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%s is not a regular file", path);
-        return TAKE_FD(fd);
+static void on_checked(char *const *sentences, const Fault *fault, void *userdata) {
+        operation_answer_texts(userdata, fault, sentences);
 }
 
 static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(config_check_done) ConfigCheck check = {};
-        _cleanup_close_ int fd = -EBADF;
         BusTarget *t = userdata;
         const char *path;
+        Operation *o;
+        Fault f = {};
         int r;
 
         r = bus_read_text(m, "the path", BUS_TEXT_MAX, &path, error);
         if (r < 0)
                 return r;
-        fd = open_configuration(path, error);
-        if (fd < 0)
-                return fd;
-        r = config_check(path, fd, bus_link_mode(t->link), &check);
+        if (path[0] != '/')
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "\"%.256s\" is no absolute path", path);
+        r = operation_new(t->link, m, "as", &o, error);
         if (r < 0)
                 return r;
-        r = sd_bus_message_new_method_return(m, &reply);
-        if (r >= 0)
-                r = bus_append_texts(reply, check.problems ?: check.findings);
-        return r < 0 ? r : sd_bus_message_send(reply);
+        r = manager_check_file(target_manager(t), path, on_checked, o, &f);
+        if (r < 0) {
+                operation_free(o);
+                return bus_fault(error, &f, r);
+        }
+        return 1;
 }
 
 static int get_version(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,

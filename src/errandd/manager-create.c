@@ -8,6 +8,7 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
+#include "errandd/disk-work.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
 #include "errandd/spare.h"
@@ -49,7 +50,6 @@ typedef struct Place {
         int fd;       /* -EBADF: it has to be made */
         char *name;   /* as the record has it: the project's name, or the directory's path without links */
         bool unowned; /* nobody has made a session in it */
-        bool claimed; /* but this call, of which nothing has come yet */
 } Place;
 
 static void place_done(Place *p) {
@@ -249,7 +249,7 @@ static int check_count(const Manager *m, const Caller *caller, Fault *f) {
         return 0;
 }
 
-/* Everything of the call is found good, and nothing is on disk: 0, or -EINPROGRESS when the project is to be made. */
+/* Everything of the call is found good, and nothing is on disk: 0, or -EINPROGRESS when the project gets its owner, or is made, first. */
 static int check_create(Manager *m, const Caller *caller, const SessionOptions *o, Place *place, SessionRecord **ret, Fault *f) {
         _cleanup_(session_record_freep) SessionRecord *record = NULL;
 
@@ -266,11 +266,14 @@ static int check_create(Manager *m, const Caller *caller, const SessionOptions *
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         r = fill_record(m, caller, o, record, f);
-        if (r >= 0 && place->unowned) /* before it is made: two that make it at once do not both own it */
-                r = manager_claim_project(m, caller, place->name, f);
-        place->claimed = r >= 0 && place->unowned;
+        if (r >= 0 && place->unowned) { /* before it is made: two that make it at once do not both own it */
+                if (!o->project_made)
+                        return fault_set(f, ERROR_NOT_FOUND, "the project %s has been given up meanwhile; try again", place->name);
+                r = manager_claim_project(m, caller, place->name, o->project_made, o->project_userdata, f);
+                return r < 0 ? r : -EINPROGRESS;
+        }
         if (r >= 0 && place->fd < 0) {
-                r = manager_make_project(m, place->name, caller->uid, place->claimed, o->project_made, o->project_userdata, f);
+                r = manager_make_project(m, place->name, caller->uid, false, o->project_made, o->project_userdata, f);
                 return r < 0 ? r : -EINPROGRESS;
         }
         if (r >= 0)
@@ -298,6 +301,7 @@ static int make_session(Manager *m, const SessionOptions *o, const char *project
                 return fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", id, strerror(-r));
         }
         *record = NULL;
+        disk_settle_record(*ret); /* not waited for: what has not run has nothing to lose by a loss of power */
         return 0;
 }
 
@@ -309,8 +313,6 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         int r = check_create(m, caller, o, &place, &record, f);
         if (r >= 0)
                 r = make_session(m, o, place.name, &record, &s, f);
-        if (r < 0 && r != -EINPROGRESS && place.claimed)
-                manager_give_project_up(m, place.name, caller->uid);
         if (r < 0)
                 return r;
         s->project = TAKE_FD(place.fd);

@@ -13,6 +13,7 @@
 #include "errandd/provider-lookup.h"
 #include "errandd/report.h"
 #include "errandd/turns.h"
+#include "errandd/worker.h"
 
 #define LAUNCHERS_MAX 16U /* accounts that payloads have; one but for root */
 
@@ -27,6 +28,7 @@ struct Manager {
         int broker_sockets; /* RUNTIME/broker, where brokers are units */
         int owners;         /* STATEDIR/.projects, where projects are names */
         ProjectTally tally; /* of it */
+        size_t n_claims;    /* that are being written down */
         Store *store;
         Ports ports;
         Turns turns; /* of sessions that are talked to */
@@ -43,6 +45,9 @@ struct Manager {
         char **controllers; /* and limit these in them */
         char *probe_problem;
         bool probing, probed; /* a launcher has been asked; it has answered, whatever it said */
+        Worker *disk;       /* what sleeps on the state directory's disk: disk-work.h */
+        Worker *lookups;    /* and on the configuration's files and the account database: manager-reload.c */
+        struct Lookup *lookups_open;
         ProviderLookup *lookup;
         char **lookup_warnings; /* what the last one found */
         Report report;
@@ -68,14 +73,21 @@ int manager_open_project(Manager *m, const char *name, int *ret, Fault *f);
 int manager_make_project(Manager *m, const char *name, uid_t owner, bool claimed, ProjectDone done, void *userdata, Fault *f);
 /* Whether that caller may make a session in the project of that name; *ret_new: it has no owner yet. */
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
-/* Makes a project that has no owner the caller's. One that is no operator has a bounded number of them. */
-int manager_claim_project(Manager *m, const Caller *caller, const char *name, Fault *f);
+/* Makes a project that has no owner the caller's, and is done when that is on disk. One that is no operator has a bounded number of them. */
+int manager_claim_project(Manager *m, const Caller *caller, const char *name, ProjectDone done, void *userdata, Fault *f);
 /* A claim that nothing came of: the name is anybody's again. */
 void manager_give_project_up(Manager *m, const char *name, uid_t owner);
 /* session-places.c: what errandd makes of STATE/ID before a session has anything there goes, if there is nothing else; else it stays. True: it has gone. */
 bool session_places_remove_empty(Manager *m, const char *id);
 /* uids that brokers have. */
 size_t manager_broker_uids(Manager *m, uid_t *ret, size_t max);
+/* The configuration that was read takes the place of the one in force; taken on success. */
+int manager_take_config(Manager *m, Config *c, Fault *f);
+
+/* manager-reload.c */
+#define LOOKUPS_MAX 8U /* that wait for each other: they come from operators */
+void manager_end_lookups(Manager *m);
+
 void manager_schedule(Manager *m); /* observers are told after this turn of the loop */
 void manager_tick_begin(Manager *m); /* a session lives: spools are read every second */
 

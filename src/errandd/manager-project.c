@@ -5,8 +5,10 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/disk-work.h"
 #include "errandd/project.h"
 #include "errandd/manager-private.h"
+#include "errandd/session.h"
 
 #define PROJECTS_MAX 256U /* names of one account that is no operator: each stays taken when the project is over */
 
@@ -65,21 +67,6 @@ int manager_check_project(Manager *m, const Caller *caller, const SessionOptions
                 return fault_set(f, ERROR_NOT_PERMITTED, "the project %s is another account's; choose another name, or have its owner make the session",
                                  o->project);
         return 0;
-}
-
-int manager_claim_project(Manager *m, const Caller *caller, const char *name, Fault *f) {
-        size_t n = 0;
-
-        int r = caller->operator ? 0 : project_tally_count(&m->tally, m->owners, caller->uid, &n);
-        if (r < 0)
-                return fault_set(f, ERROR_STORAGE, "how many projects are yours cannot be counted: %s", strerror(-r));
-        if (n >= PROJECTS_MAX)
-                return fault_set(f, ERROR_LIMIT, "%u projects are yours already, and the names are for all; name one of them, or have root give up one that is over: "
-                                 "remove it from %s, and its name from %s/.projects", PROJECTS_MAX, m->config->project_root, m->paths->state);
-        r = project_claim(m->owners, name, caller->uid, f);
-        if (r >= 0 && project_tally_add(&m->tally, m->owners, caller->uid) < 0)
-                project_tally_done(&m->tally); /* counted anew the next time */
-        return r;
 }
 
 void manager_give_project_up(Manager *m, const char *name, uid_t owner) {
@@ -161,5 +148,78 @@ int manager_open_project(Manager *m, const char *name, int *ret, Fault *f) {
         if (fd < 0)
                 return fd;
         *ret = fd;
+        return 0;
+}
+
+typedef struct Claim {
+        uid_t owner;
+        ProjectDone done;
+        void *userdata;
+} Claim;
+
+static bool has_session(Manager *m, const char *name) {
+        for (size_t i = 0; i < m->n_sessions; i++)
+                if (streq_ptr(session_record(m->sessions[i])->project, name))
+                        return true;
+        return false;
+}
+
+/* It is there, or is made for its owner. One that was there and no session came of is anybody's again. */
+static void complete(Manager *m, const char *name, const Claim *c) {
+        _cleanup_close_ int fd = -EBADF;
+        Fault f = {};
+
+        int r = manager_open_project(m, name, &fd, &f);
+        if (r == -ENOENT) {
+                fault_done(&f);
+                f = (Fault){};
+                r = manager_make_project(m, name, c->owner, true, c->done, c->userdata, &f);
+                if (r >= 0)
+                        return;
+        }
+        c->done(r < 0 ? &f : NULL, c->userdata);
+        fault_done(&f);
+        if (!has_session(m, name))
+                manager_give_project_up(m, name, c->owner);
+}
+
+static void on_claimed(Manager *m, const char *name, int error, void *userdata) {
+        _cleanup_free_ Claim *c = userdata;
+        Fault f = {};
+
+        m->n_claims--;
+        if (error == -EEXIST)
+                (void) fault_set(&f, ERROR_NOT_PERMITTED, "the project %s has become another account's just now; choose another name, or have its owner make the session", name);
+        else if (error < 0)
+                (void) fault_set(&f, ERROR_STORAGE, "whose project %s is cannot be recorded: %s", name, strerror(-error));
+        else if (project_tally_add(&m->tally, m->owners, c->owner) < 0)
+                project_tally_done(&m->tally); /* counted anew the next time */
+        if (error < 0)
+                c->done(&f, c->userdata);
+        else
+                complete(m, name, c);
+        fault_done(&f);
+}
+
+int manager_claim_project(Manager *m, const Caller *caller, const char *name, ProjectDone done, void *userdata, Fault *f) {
+        size_t n = 0;
+
+        /* Together with those that are being written down. */
+        int r = caller->operator ? 0 : project_tally_count(&m->tally, m->owners, caller->uid, &n);
+        if (r < 0)
+                return fault_set(f, ERROR_STORAGE, "how many projects are yours cannot be counted: %s", strerror(-r));
+        if (n + (caller->operator ? 0 : m->n_claims) >= PROJECTS_MAX)
+                return fault_set(f, ERROR_LIMIT, "%u projects are yours already, and the names are for all; name one of them, or have root give up one that is over: "
+                                 "remove it from %s, and its name from %s/.projects", PROJECTS_MAX, m->config->project_root, m->paths->state);
+        Claim *c = malloc(sizeof(Claim));
+        if (!c)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        *c = (Claim){.owner = caller->uid, .done = done, .userdata = userdata};
+        r = disk_claim_project(m, name, caller->uid, on_claimed, c);
+        if (r < 0) {
+                free(c);
+                return fault_set(f, ERROR_STORAGE, "whose project %s is cannot be recorded: %s", name, strerror(-r));
+        }
+        m->n_claims++;
         return 0;
 }

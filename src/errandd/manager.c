@@ -5,7 +5,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errandd/config-load.h"
+#include "errandd/disk-work.h"
 #include "errandd/open-network.h"
 #include "errandd/project.h"
 #include "errandd/session-run.h"
@@ -351,18 +351,13 @@ static void look_up_providers(Manager *m) {
                 log_warning_errno(r, "nobody can look whether the providers resolve, ignoring: %m");
 }
 
-int manager_reload(Manager *m, Fault *f) {
-        Config *c;
-
-        int r = config_load(m->paths, &c, f);
-        if (r < 0)
-                return r;
+int manager_take_config(Manager *m, Config *c, Fault *f) {
         Config *before = m->config;
+
         m->config = c;
-        r = make_report(m);
+        int r = make_report(m);
         if (r < 0) {
                 m->config = before;
-                config_free(c);
                 return fault_set(f, ERROR_CONFIGURATION, "out of memory");
         }
         config_free(before);
@@ -461,6 +456,10 @@ int manager_new(sd_event *event, const Paths *paths, Units *units, Config *confi
         m->config = config;
         turns_limit(&m->turns, config->limits.concurrent_turns, config->limits.queue_length);
         int r = add_timers(m);
+        if (r >= 0)
+                r = worker_new(event, "errandd-disk", DISK_WORKS_MAX, &m->disk);
+        if (r >= 0)
+                r = worker_new(event, "errandd-look", LOOKUPS_MAX, &m->lookups);
         if (r < 0)
                 (void) fault_set(f, ERROR_SETUP, "no timers: %s", strerror(-r));
         else
@@ -508,6 +507,11 @@ Manager *manager_free(Manager *m) {
         if (!m->mode->units && !m->failed)
                 end_sessions(m);
         m->observer = (Observer){};
+        if (m->disk && worker_wait(m->disk, DISK_PATIENCE_USEC) < 0)
+                log_error("the disk of %s does not take what is written to it; errandd leaves without waiting for it any longer", m->paths->state);
+        m->disk = worker_free(m->disk);
+        m->lookups = worker_free(m->lookups);
+        manager_end_lookups(m);
         /* Whoever waits is told while the sessions are there. */
         for (size_t i = 0; i < m->n_sessions; i++)
                 run_leave(m->sessions[i]);

@@ -74,8 +74,14 @@ void manager_observe(Manager *m, const Observer *o);
 
 sd_event *manager_event(Manager *m);
 const Config *manager_config(Manager *m);
-/* Reads the file again; sessions that run keep what they were started with. */
-int manager_reload(Manager *m, Fault *f);
+/* Reads the file again, beside the loop; sessions that run keep what they were started with. done comes later, once, unless this fails: what hangs is given
+ * up after a time, and told. */
+typedef void (*ReloadDone)(const Fault *fault /* NULL: it is in force */, void *userdata);
+int manager_reload(Manager *m, ReloadDone done, void *userdata, Fault *f);
+
+/* What errandd --check would say of that file: problems, else findings. done as above, with a list to borrow. */
+typedef void (*CheckDone)(char *const *sentences, const Fault *fault, void *userdata);
+int manager_check_file(Manager *m, const char *path, CheckDone done, void *userdata, Fault *f);
 
 /* The start-up report, a line each, and the gaps alone; both borrowed. */
 char *const *manager_report(Manager *m);
@@ -101,7 +107,7 @@ typedef struct SessionOptions {
         int project_fd;      /* of it, when the caller passed one (not in system mode); else -EBADF */
         bool others;         /* system mode: the caller was let to use somebody else's project */
         bool own_project;    /* system mode: it wants one of its own, also where it may use others' */
-        ProjectDone project_made; /* system mode; NULL: one that is missing is an error */
+        ProjectDone project_made; /* system mode; NULL: one that is missing, or nobody's, is an error */
         void *project_userdata;
         char *const *command; /* NULL: the configured agent's */
         const char *network; /* NULL: as configured */
@@ -116,6 +122,6 @@ typedef struct SessionOptions {
         const char *user;    /* whose rights it has, where errandd is root; NULL: as errandd was told, else by SUDO_UID and the project's owner */
 } SessionOptions;
 
-/* -EINPROGRESS: system mode, and a project of that name has to be made first. Nothing of the session is there yet; project_made is called once, later,
- * and the call is to be made again when that tells no fault. */
+/* -EINPROGRESS: system mode, and a project of that name has to get its owner, or has to be made, first. Nothing of the session is there yet; project_made is
+ * called once, later, and the call is to be made again when that tells no fault. */
 int manager_create_session(Manager *m, const Caller *caller, SessionOptions *options, Session **ret, Fault *f);

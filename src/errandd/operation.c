@@ -4,12 +4,13 @@
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/operation.h"
+#include "shared/bus-message.h"
 
 /* Lives until its Done comes, its client or not. */
 struct Operation {
         BusLink *link; /* NULL: the client has gone */
         sd_bus_message *call;
-        const char *result; /* "", "h" or "t" */
+        const char *result; /* "", "h", "o", "t" or "as" */
         char *text;
         uint64_t number;
         Operation *previous, *next;
@@ -75,7 +76,23 @@ sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
         return o->call;
 }
 
-static int operation_answer(Operation *o, const Fault *fault, int fd) {
+/* What it is answered with: of these, what its result says. */
+typedef struct Answer {
+        int fd;
+        const char *path;
+        char *const *texts;
+} Answer;
+
+static int reply_texts(sd_bus_message *call, char *const *texts) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+
+        int r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = bus_append_texts(reply, texts);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int answer(Operation *o, const Fault *fault, const Answer *a) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         int r;
 
@@ -89,18 +106,20 @@ static int operation_answer(Operation *o, const Fault *fault, int fd) {
                 return sd_bus_reply_method_return(o->call, "s", o->text);
         if (streq(o->result, "t"))
                 return sd_bus_reply_method_return(o->call, "t", o->number);
-        if (*o->result)
-                return sd_bus_reply_method_return(o->call, o->result, fd); /* duplicates the fd */
+        if (streq(o->result, "o"))
+                return sd_bus_reply_method_return(o->call, "o", a->path);
+        if (streq(o->result, "as"))
+                return reply_texts(o->call, a->texts);
+        if (streq(o->result, "h"))
+                return sd_bus_reply_method_return(o->call, "h", a->fd); /* duplicates it */
         return sd_bus_reply_method_return(o->call, NULL);
 }
 
-void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userdata) {
-        _cleanup_close_ int owned = fd;
-        Operation *o = userdata;
+static void finish(Operation *o, const Fault *fault, const Answer *a) {
         int r;
 
         if (o->link) {
-                r = operation_answer(o, fault, owned);
+                r = answer(o, fault, a);
                 if (r < 0) /* no descriptor left for the terminal, say: who waits is told at least that */
                         (void) sd_bus_reply_method_errno(o->call, r, NULL);
                 if (r < 0 && r != -ENOTCONN && r != -ECONNRESET && r != -EPIPE)
@@ -108,6 +127,20 @@ void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userd
                 bus_connection_watch_queue(o->link->connection);
         }
         operation_free(o);
+}
+
+void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userdata) {
+        _cleanup_close_ int owned = fd;
+
+        finish(userdata, fault, &(Answer){.fd = owned});
+}
+
+void operation_answer_path(Operation *o, const Fault *fault, const char *path) {
+        finish(o, fault, &(Answer){.fd = -EBADF, .path = path});
+}
+
+void operation_answer_texts(Operation *o, const Fault *fault, char *const *texts) {
+        finish(o, fault, &(Answer){.fd = -EBADF, .texts = texts});
 }
 
 void operation_forget(BusLink *l) {

@@ -7,7 +7,7 @@
 
 typedef struct Operation Operation;
 
-/* result: "", or "h" and "o" for what it answers with. */
+/* result: "", or "h", "o" and "as" for what it answers with. */
 int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error);
 /* It answers with that text, which is taken, and not with the result. */
 void operation_set_text(Operation *o, char *text);
@@ -16,5 +16,8 @@ void operation_set_number(Operation *o, uint64_t number);
 Operation *operation_free(Operation *o); /* without an answer */
 /* Its call and its client, both borrowed; NULL when the client has gone. */
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link);
+/* For results "o" and "as"; they answer and free. */
+void operation_answer_path(Operation *o, const Fault *fault, const char *path);
+void operation_answer_texts(Operation *o, const Fault *fault, char *const *texts);
 void operation_done(Session *s, const Fault *fault, int fd, void *userdata); /* a Done; answers and frees */
 void operation_forget(BusLink *l); /* of a client that goes */

@@ -33,13 +33,13 @@ static int make_private_dir(int at, const char *name) {
         if (mkdirat(at, name, 0700) < 0)
                 return -errno;
         /* mkdir(2) inherits the setgid bit of the state directory, and a default ACL of it would open the record. */
-        if (fchmodat(at, name, 0700, 0) < 0 || fsync(at) < 0)
-                return -errno;
-        return 0;
+        return fchmodat(at, name, 0700, 0) < 0 ? -errno : 0;
 }
 
 int record_root_open(int state_dir) {
         int r = make_private_dir(state_dir, RECORDS_NAME);
+        if (r >= 0 && fsync(state_dir) < 0)
+                r = -errno;
         if (r < 0 && r != -EEXIST)
                 return r;
         return open_private_dir(state_dir, RECORDS_NAME);
@@ -122,6 +122,27 @@ int record_remove(int root, const char *id) {
         return 0;
 }
 
+/* Of a file's neighbours: the one that is being written, those that are ahead of it, the newest first, and the one of record_replace_file(). */
+#define BEING_WRITTEN ".tmp"
+static const char *const ahead[RECORD_AHEAD_MAX] = {".new", ".sync"};
+
+#define NEIGHBOUR_MAX 80U
+
+static bool plain_name(const char *name) {
+        return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
+}
+
+static void neighbour(const char *name, const char *suffix, char ret[static NEIGHBOUR_MAX]) {
+        (void) snprintf(ret, NEIGHBOUR_MAX, ".%s%s", name, suffix);
+}
+
+static int remove_neighbour(int dir, const char *name, const char *suffix) {
+        char other[NEIGHBOUR_MAX];
+
+        neighbour(name, suffix, other);
+        return unlinkat(dir, other, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int record_remove_unfinished(int root, const char *id) {
         _cleanup_close_ int dir = record_open(root, id);
         struct stat st;
@@ -130,50 +151,63 @@ int record_remove_unfinished(int root, const char *id) {
                 return dir;
         if (fstatat(dir, DESCRIPTION_NAME, &st, AT_SYMLINK_NOFOLLOW) >= 0)
                 return -EEXIST;
-        if (errno != ENOENT || (unlinkat(dir, "." DESCRIPTION_NAME ".new", 0) < 0 && errno != ENOENT))
-                return -errno;
-        return unlinkat(root, id, AT_REMOVEDIR) < 0 ? -errno : 0;
+        int r = errno != ENOENT ? -errno : remove_neighbour(dir, DESCRIPTION_NAME, BEING_WRITTEN);
+        for (size_t i = 0; i < ELEMENTSOF(ahead) && r >= 0; i++)
+                r = remove_neighbour(dir, DESCRIPTION_NAME, ahead[i]);
+        return r < 0 ? r : unlinkat(root, id, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 
-static bool plain_name(const char *name) {
-        return name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < 64;
-}
-
-static int write_and_sync(int dir, const char *name, const char *text, size_t size) {
+static int write_new(int dir, const char *name, const char *text, size_t size, bool sync) {
         _cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
         int r = write_all(fd, text, size);
         if (r < 0)
                 return r;
-        return fsync(fd) < 0 ? -errno : 0;
+        return sync && fsync(fd) < 0 ? -errno : 0;
 }
 
-int record_replace_file(int dir, const char *name, const char *text, size_t size) {
-        char temporary[80];
+/* By way of a neighbour, so that at any moment it is the one text or the other. */
+static int put(int dir, const char *name, const char *by, const char *as, const char *text, size_t size, bool sync) {
+        char temporary[NEIGHBOUR_MAX];
 
         if (!plain_name(name))
                 return -EINVAL;
         if (size > RECORD_FILE_MAX)
                 return -EFBIG; /* it could not be read back */
-        (void) snprintf(temporary, sizeof(temporary), ".%s.new", name);
-        if (unlinkat(dir, temporary, 0) < 0 && errno != ENOENT) /* of a write that was cut short */
-                return -errno;
-        int r = write_and_sync(dir, temporary, text, size);
-        if (r >= 0 && renameat(dir, temporary, dir, name) < 0)
-                r = -errno;
-        if (r < 0) {
-                (void) unlinkat(dir, temporary, 0);
+        int r = remove_neighbour(dir, name, by); /* of a write that was cut short */
+        if (r < 0)
                 return r;
-        }
-        return fsync(dir) < 0 ? -errno : 0;
+        neighbour(name, by, temporary);
+        r = write_new(dir, temporary, text, size, sync);
+        if (r >= 0 && renameat(dir, temporary, dir, as) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlinkat(dir, temporary, 0);
+        return r;
 }
 
-static int open_plain_file(int dir, const char *name, int flags) {
-        struct stat st;
+int record_replace_file(int dir, const char *name, const char *text, size_t size) {
+        int r = put(dir, name, BEING_WRITTEN, name, text, size, true);
+        return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
+}
+
+int record_place_file(int dir, const char *name, const char *text, size_t size) {
+        return put(dir, name, BEING_WRITTEN, name, text, size, false);
+}
+
+int record_write_ahead(int dir, const char *name, const char *text, size_t size) {
+        char as[NEIGHBOUR_MAX];
 
         if (!plain_name(name))
                 return -EINVAL;
+        neighbour(name, ahead[0], as);
+        return put(dir, name, BEING_WRITTEN, as, text, size, false);
+}
+
+static int open_one(int dir, const char *name, int flags) {
+        struct stat st;
+
         /* O_NONBLOCK: not to wait for a fifo's other end; without effect on a regular file. */
         _cleanup_close_ int fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
         if (fd < 0)
@@ -185,11 +219,66 @@ static int open_plain_file(int dir, const char *name, int flags) {
         return TAKE_FD(fd);
 }
 
-int record_read_file(int dir, const char *name, char **ret, size_t *ret_size) {
-        _cleanup_close_ int fd = open_plain_file(dir, name, O_RDONLY);
+static int open_plain_file(int dir, const char *name, int flags) {
+        return plain_name(name) ? open_one(dir, name, flags) : -EINVAL;
+}
+
+static int read_one(int dir, const char *name, char **ret, size_t *ret_size) {
+        _cleanup_close_ int fd = open_one(dir, name, O_RDONLY);
         if (fd < 0)
                 return fd;
         return read_fd_full(fd, RECORD_FILE_MAX, ret, ret_size);
+}
+
+int record_read_file(int dir, const char *name, char **ret, size_t *ret_size) {
+        return plain_name(name) ? read_one(dir, name, ret, ret_size) : -EINVAL;
+}
+
+int record_read_ahead(int dir, const char *name, size_t which, char **ret, size_t *ret_size) {
+        char other[NEIGHBOUR_MAX];
+
+        if (!plain_name(name) || which >= ELEMENTSOF(ahead))
+                return -EINVAL;
+        neighbour(name, ahead[which], other);
+        return read_one(dir, other, ret, ret_size);
+}
+
+/* Its text on disk first: until then the file of that name is the only one that is sure to be. */
+static int settle(int dir, const char *from, const char *name) {
+        _cleanup_close_ int fd = open_one(dir, from, O_RDONLY);
+        if (fd < 0)
+                return fd;
+        if (fsync(fd) < 0 || renameat(dir, from, dir, name) < 0 || fsync(dir) < 0)
+                return -errno;
+        return 1;
+}
+
+/* Taken under a name of its own: what is written ahead meanwhile takes the other one. */
+int record_settle(int dir, const char *name) {
+        char newest[NEIGHBOUR_MAX], mine[NEIGHBOUR_MAX];
+
+        if (!plain_name(name))
+                return -EINVAL;
+        neighbour(name, ahead[0], newest);
+        neighbour(name, ahead[1], mine);
+        /* One that could not be synced is left where it is: the kernel may say of it the next time that it is on disk. The next text is. */
+        if (renameat(dir, newest, dir, mine) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return settle(dir, mine, name);
+}
+
+/* The other one goes first: it is older, or torn, and would be taken for a newer one. */
+int record_settle_found(int dir, const char *name, size_t which) {
+        char from[NEIGHBOUR_MAX];
+        int r = plain_name(name) ? remove_neighbour(dir, name, BEING_WRITTEN) : -EINVAL;
+
+        for (size_t i = 0; i < ELEMENTSOF(ahead) && r >= 0; i++)
+                if (i != which)
+                        r = remove_neighbour(dir, name, ahead[i]);
+        if (r < 0 || which >= ELEMENTSOF(ahead))
+                return r;
+        neighbour(name, ahead[which], from);
+        return settle(dir, from, name);
 }
 
 int record_open_append(int dir, const char *name) {
@@ -252,7 +341,7 @@ int record_set_aside(int state_dir, int root, const char *id, char **ret_name) {
                 return aside;
         if (renameat(state_dir, id, aside, "session") < 0 && errno != ENOENT)
                 return -errno;
-        if (renameat(root, id, aside, "record") < 0 || fsync(aside) < 0 || fsync(root) < 0 || fsync(state_dir) < 0)
+        if (renameat(root, id, aside, "record") < 0 || fsync(aside) < 0 || fsync(damaged) < 0 || fsync(root) < 0 || fsync(state_dir) < 0)
                 return -errno;
         *ret_name = TAKE_PTR(name);
         return 0;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Records on disk: STATEDIR/.records/ID/, for errandd's account alone. One writer per file. Files that errandd writes are replaced whole
- * (temporary file, fsync, rename, fsync of the directory); files that others write are opened here, append-only, and only their fd is
- * given away. Names are single components, always below an open directory, and never followed. */
+/* Records on disk: STATEDIR/.records/ID/, for errandd's account alone. One writer per file. Files that errandd writes are replaced whole;
+ * files that others write are opened here, append-only, and only their fd is given away. Names are single components, always below an open
+ * directory, and never followed.
+ *
+ * A file is replaced in one of two ways. record_replace_file() comes back when the new text is on disk, and sleeps until then. Or it goes
+ * through two steps: record_write_ahead() puts the new text beside the file, where whoever reads next finds it, also after a kill at any moment;
+ * record_settle() has it written to the disk, and only then puts it in the file's place. So what bears the file's name is always on disk and
+ * whole, what is ahead of it is newer where it is whole, and may be torn only by a loss of power. */
 
 #include "shared/session-id.h"
 
@@ -14,7 +19,7 @@ int record_root_open(int state_dir);
 
 /* An id that no session will have by chance. */
 int record_mint_id(char ret[static SESSION_ID_MAX + 1]);
-/* Makes a record's directory. With id "" an unused one is minted into it. -EEXIST: there is one, -EINVAL: no such id. */
+/* Makes a record's directory, which is on disk once something in it was settled. With id "" an unused one is minted into it. -EEXIST: there is one, -EINVAL: no such id. */
 int record_create(int root, char id[static SESSION_ID_MAX + 1], int *ret_dir);
 int record_open(int root, const char *id); /* the fd; -ENOENT, -EINVAL, or -EPERM as above */
 
@@ -26,6 +31,19 @@ int record_remove(int root, const char *id);
 int record_remove_unfinished(int root, const char *id);
 
 int record_replace_file(int dir, const char *name, const char *text, size_t size);
+/* For what nobody reads after a loss of power: not synced. */
+int record_place_file(int dir, const char *name, const char *text, size_t size);
+
+int record_write_ahead(int dir, const char *name, const char *text, size_t size);
+/* Beside record_write_ahead() in another thread: it sleeps. 1; 0: there was nothing ahead. After an error what was ahead is so still. */
+int record_settle(int dir, const char *name);
+
+/* What is ahead of a file, the newest first. */
+#define RECORD_AHEAD_MAX 2U
+/* As record_read_file(); -ENOENT. */
+int record_read_ahead(int dir, const char *name, size_t which, char **ret, size_t *ret_size);
+/* After a start, with nobody else about: that one is settled, and the other dropped. `which` may be RECORD_AHEAD_MAX: neither is whole. */
+int record_settle_found(int dir, const char *name, size_t which);
 
 /* *ret is NUL-terminated and to free. -ENOENT; -EFBIG over RECORD_FILE_MAX; -EPERM: not a regular file of ours with one name. */
 int record_read_file(int dir, const char *name, char **ret, size_t *ret_size);

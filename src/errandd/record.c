@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <dirent.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/json-writer.h"
+#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/record.h"
 #include "shared/json-check.h"
@@ -239,14 +241,53 @@ int session_record_write(int dir, const SessionRecord *s) {
         int r = session_record_format(s, &text, &size);
         if (r < 0)
                 return r;
-        return record_replace_file(dir, DESCRIPTION_NAME, text, size);
+        return record_write_ahead(dir, DESCRIPTION_NAME, text, size);
 }
 
-int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret_problem) {
-        _cleanup_free_ char *text = NULL, *reason = NULL;
-        size_t size;
+int session_record_settle(int root, const char *id) {
+        _cleanup_close_ int dir = record_open(root, id);
+        if (dir < 0)
+                return dir;
+        int r = record_settle(dir, DESCRIPTION_NAME);
+        return r > 0 && fsync(root) < 0 ? -errno : r;
+}
 
-        int r = record_read_file(dir, DESCRIPTION_NAME, &text, &size);
+/* What is ahead of it and whole: else which is RECORD_AHEAD_MAX. */
+static int read_ahead(int dir, const char *id, SessionRecord **ret, size_t *ret_which, char **ret_problem) {
+        for (size_t i = 0; i < RECORD_AHEAD_MAX; i++) {
+                _cleanup_free_ char *text = NULL, *reason = NULL;
+                size_t size;
+
+                int r = record_read_ahead(dir, DESCRIPTION_NAME, i, &text, &size);
+                if (r >= 0)
+                        r = session_record_parse(id, text, size, ret, &reason);
+                if (r == -EPROTONOSUPPORT) /* a newer errandd's: what is behind it is not the truth */
+                        (void) problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
+                if (r == -ENOMEM || r == -EPROTONOSUPPORT)
+                        return r;
+                if (r >= 0) {
+                        *ret_which = i;
+                        return 0;
+                }
+        }
+        *ret_which = RECORD_AHEAD_MAX;
+        return 0;
+}
+
+int session_record_read(int dir, const char *id, SessionRecord **ret, size_t *ret_ahead, char **ret_problem) {
+        _cleanup_free_ char *text = NULL, *reason = NULL;
+        SessionRecord *found = NULL;
+        size_t size, which = RECORD_AHEAD_MAX;
+
+        int r = read_ahead(dir, id, &found, &which, ret_problem);
+        if (r < 0)
+                return r;
+        *ret_ahead = which;
+        if (found) {
+                *ret = found;
+                return 0;
+        }
+        r = record_read_file(dir, DESCRIPTION_NAME, &text, &size);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -267,16 +308,24 @@ static int compare_entries(const void *a, const void *b) {
 }
 
 static int load_entry(int root, RecordEntry *e) {
+        size_t ahead = RECORD_AHEAD_MAX;
+
         if (!session_id_valid(e->id)) {
                 _cleanup_free_ char *shown = string_escape_control(e->id);
                 int r = problem_set(&e->problem, ".records/%.200s is no session's record", shown ?: "");
                 return r == -EBADMSG ? 0 : r;
         }
         _cleanup_close_ int dir = record_open(root, e->id);
-        int r = dir >= 0 ? session_record_read(dir, e->id, &e->record, &e->problem)
+        int r = dir >= 0 ? session_record_read(dir, e->id, &e->record, &ahead, &e->problem)
                          : problem_set(&e->problem, ".records/%s cannot be opened: %s", e->id,
                                        dir == -EPERM ? "it is not a directory of this account alone" : strerror(-dir));
         e->damaged = dir >= 0 && r == -EBADMSG;
+        if (e->record) {
+                r = record_settle_found(dir, DESCRIPTION_NAME, ahead);
+                if (r < 0)
+                        log_session_warning_errno(r, e->id, "its record cannot be put in its place, ignoring: it is read from beside it: %m");
+                r = 0;
+        }
         return e->problem ? 0 : r;
 }
 

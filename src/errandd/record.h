@@ -53,11 +53,14 @@ int session_record_format(const SessionRecord *s, char **ret, size_t *ret_size);
  * version that is not known here. */
 int session_record_parse(const char *id, const char *text, size_t size, SessionRecord **ret, char **ret_problem);
 
+/* Whoever reads finds it from then on; it is on disk after session_record_settle(). */
 int session_record_write(int dir, const SessionRecord *s);
-/* The same, and -EBADMSG also when there is no such file, or none of ours; -EIO with *ret_problem when it cannot be read at the moment. */
-int session_record_read(int dir, const char *id, SessionRecord **ret, char **ret_problem);
+/* In another thread: it sleeps. */
+int session_record_settle(int root, const char *id);
+/* *ret_ahead is for record_settle_found(). As session_record_parse(), and -EBADMSG also when there is no such file, or none of ours; -EIO with *ret_problem when it cannot be read at the moment. */
+int session_record_read(int dir, const char *id, SessionRecord **ret, size_t *ret_ahead, char **ret_problem);
 
-/* All records, by id. One that is damaged has a problem instead of a record, and the rest loads. */
+/* All records, by id, after a start: what is ahead of one is put in its place. One that is damaged has a problem instead of a record, and the rest loads. */
 typedef struct RecordEntry {
         char *id; /* the directory's name, which may be no session's id when there is a problem */
         SessionRecord *record;

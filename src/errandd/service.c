@@ -31,17 +31,25 @@ static void tell_ready(Service *s) {
         (void) sd_notifyf(false, "READY=1\nSTATUS=Serving %s; %zu sessions were found running", BUS_NAME, live);
 }
 
+static void on_reloaded(const Fault *fault, void *userdata) {
+        Service *s = userdata;
+
+        if (fault) {
+                log_error("%s", fault->text ?: "out of memory");
+                log_error("the configuration before stays in force");
+        } else
+                daemon_log_report(&s->daemon);
+        (void) sd_notifyf(false, "READY=1\nSTATUS=Serving %s%s", BUS_NAME, fault ? "; the configuration that is there now is refused, the one before stays in force" : "");
+}
+
 static void reload(Service *s) {
         Fault f = {};
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reading the configuration again", (unsigned long long) now_monotonic());
-        bool refused = bus_reload(s->daemon.bus, &f) < 0;
-        if (refused) {
-                (void) daemon_fail(&f);
-                log_error("the configuration before stays in force");
-        } else
-                daemon_log_report(&s->daemon);
-        (void) sd_notifyf(false, "READY=1\nSTATUS=Serving %s%s", BUS_NAME, refused ? "; the configuration that is there now is refused, the one before stays in force" : "");
+        if (bus_reload(s->daemon.bus, on_reloaded, s, &f) < 0) {
+                on_reloaded(&f, s);
+                fault_done(&f);
+        }
 }
 
 static int on_signal(_unused_ sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
@@ -102,7 +110,7 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
         if (r < 0)
                 return r;
         if (o->polkit)
-                r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operators, &s->authorizer);
+                r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operator_uids, &s->authorizer);
         if (r >= 0)
                 r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .mode = o->mode, .lost = on_lost, .userdata = s}, &d->bus);
         if (r >= 0)
@@ -133,7 +141,7 @@ int service_check(const ServiceOptions *o) {
 
         int r = o->mode == CONFIG_SYSTEM ? paths_system(o->config, &p, &f) : paths_user(o->config, &p, &f);
         if (r >= 0)
-                r = config_load(p, &c, &f);
+                r = config_load(p, NULL, &c, &f);
         if (r < 0)
                 return daemon_fail(&f);
         for (char **warning = c->warnings; warning && *warning; warning++)

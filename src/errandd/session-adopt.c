@@ -34,6 +34,7 @@ static void settle_start(Run *run) {
         if (run->started)
                 return;
         run->session->undone = true;
+        run->why = "setup"; /* whatever a shim wrote that was killed along with it */
         run_fail(run, ERROR_SETUP, "errandd ended while the session was started");
 }
 

@@ -44,7 +44,7 @@ static void on_grant_used(uint32_t number, void *userdata) {
         Session *s = ((Run *) userdata)->session;
 
         int r = session_grant_was_used(s, number, now_realtime());
-        if (r < 0)
+        if (r < 0 && r != -EINPROGRESS)
                 log_session_warning_errno(r, s->record->id, "the use of grant %u cannot be recorded yet; the spool has it: %m", number);
 }
 
@@ -89,26 +89,18 @@ static void on_back(uint16_t port, uint64_t fresh, void *userdata) {
 static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
         Run *run = userdata;
         Session *s = run->session;
-        Identity payload;
-        Fault f = {};
 
         if (run->phase == RUN_ENDS)
                 return;
         if (problem) {
+                run->why = "setup";
                 run_fail(run, ERROR_SETUP, "the broker refused its set-up: %s", problem);
                 return;
         }
         broker_becomes(run, BROKER_WORKS);
         int r = session_grants_to_broker(s, false);
         if (r < 0)
-                (void) fault_set(&f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r));
-        if (r >= 0)
-                r = session_prepare_identity(s, &payload, &f);
-        if (r >= 0)
-                r = run_launch(run, &payload, &f);
-        if (r < 0)
-                run_fail(run, f.code, "%s", f.text ?: "out of memory");
-        fault_done(&f);
+                run_fail(run, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r));
 }
 
 /* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
@@ -152,13 +144,23 @@ static int set_up(Run *run, Fault *f) {
         }, on_setup, run, f);
 }
 
+/* Its sandbox is made meanwhile: bailey runs nothing before the broker has said that it is ready, which it is when it was set up. */
+static int set_up_and_launch(Run *run, const Identity *payload, Fault *f) {
+        int r = set_up(run, f);
+        return r < 0 ? r : run_launch(run, payload, f);
+}
+
 static void on_started(void *userdata) {
         Run *run = userdata;
+        Identity payload;
         Fault f = {};
 
         if (run->phase == RUN_ENDS)
                 return;
-        if (set_up(run, &f) < 0)
+        int r = session_prepare_identity(run->session, &payload, &f);
+        if (r >= 0)
+                r = set_up_and_launch(run, &payload, &f);
+        if (r < 0)
                 run_fail(run, f.code, "%s", f.text ?: "out of memory");
         fault_done(&f);
 }
@@ -219,7 +221,7 @@ int run_start_broker(Run *run, const Identity *payload, Fault *f) {
         run->broker = mode->units ? spare_take_broker(s->manager, s->record->id, &mine) : NULL;
         if (run->broker) {
                 run->broker_state = BROKER_BEGINS;
-                return set_up(run, f);
+                return set_up_and_launch(run, payload, f);
         }
         return mode->units ? start_unit(run, false, f) : start_child(run, directory, payload, f);
 }

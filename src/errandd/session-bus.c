@@ -137,13 +137,17 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
 }
 
+static void on_granted(Session *s, const Grant *g, const Fault *fault, void *userdata) {
+        operation_answer_path(userdata, fault, g ? bus_grant_path(session_record(s)->id, g->number).text : NULL);
+}
+
 static int method_grant(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *host, *duration, *problem;
         char normalized[HOST_TEXT_MAX + 1];
         BusTarget *t = userdata;
         Caller caller = bus_link_caller(t->link);
         GrantDuration kind;
-        const Grant *g;
+        Operation *o;
         Fault f = {};
         usec_t span;
         int r;
@@ -157,10 +161,15 @@ static int method_grant(sd_bus_message *m, void *userdata, sd_bus_error *error) 
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "the host \"%s\" %s", host, problem);
         if (grant_duration_parse(duration, &kind, &span, &problem) < 0)
                 return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem);
-        r = session_grant(t->session, &caller, host, duration, &g, &f);
+        r = operation_new(t->link, m, "o", &o, error);
         if (r < 0)
+                return r;
+        r = session_grant(t->session, &caller, host, duration, on_granted, o, &f);
+        if (r < 0) {
+                operation_free(o);
                 return bus_fault(error, &f, r);
-        return sd_bus_reply_method_return(m, "o", bus_grant_path(session_record(t->session)->id, g->number).text);
+        }
+        return 1;
 }
 
 static int method_read_transcript(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -5,6 +5,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/disk-work.h"
 #include "errandd/session-run.h"
 #include "errandd/spare.h"
 
@@ -21,7 +22,7 @@ static int remove_own(Session *s, Fault *f) {
         static const struct {
                 const char *name;
                 int flags;
-        } parts[] = {{"broker/session", 0}, {"broker", AT_REMOVEDIR}, {"policy.toml", 0}, {".policy.toml.new", 0}, {"state", AT_REMOVEDIR}};
+        } parts[] = {{"broker/session", 0}, {"broker", AT_REMOVEDIR}, {"policy.toml", 0}, {".policy.toml.tmp", 0}, {"state", AT_REMOVEDIR}};
         int state = s->manager->paths->state_fd;
 
         _cleanup_close_ int own = openat(state, s->record->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -35,51 +36,68 @@ static int remove_own(Session *s, Fault *f) {
         return 0;
 }
 
-static int remove_all(Session *s, Fault *f) {
-        int r = remove_own(s, f);
-        if (r < 0)
-                return r;
-        r = store_collect(s->manager->store, s->record->id);
-        if (r < 0)
-                return fault_set(f, ERROR_STORAGE, "the receipts of session %s cannot be removed: %s", s->record->id,
-                                 store_error_text(s->manager->store) ?: strerror(-r));
-        r = record_remove(s->manager->records, s->record->id);
-        return r < 0 ? fault_set(f, ERROR_STORAGE, "the record of session %s cannot be removed: %s", s->record->id, strerror(-r)) : 0;
-}
-
-static void finish(Collection *c, const char *problem) {
+/* The record is the last thing to go, and that has to be on disk before it is told. */
+static void finish(Collection *c, Fault *f) {
         Session *s = c->session;
         Manager *m = s->manager;
-        Fault f = {};
 
-        if (problem)
-                (void) fault_set(&f, ERROR_STORAGE, "the state of session %s cannot be removed: %s", s->record->id, problem);
-        else if (remove_all(s, &f) >= 0) {
-                _cleanup_free_ char *id = strdup(s->record->id);
-                s->record->state = SESSION_COLLECTED;
-                log_session_info(s->record->id, "collected");
-                manager_remove(m, s);
-                if (id)
-                        spare_drop(m, id);
-                c->done(s, NULL, -EBADF, c->userdata);
-                if (m->observer.session_removed && id)
-                        m->observer.session_removed(id, m->observer.userdata);
-                session_free(s);
+        if (f->code != ERROR_NONE) {
+                s->collecting = false;
+                c->done(s, f, -EBADF, c->userdata);
+                fault_done(f);
                 free(c);
                 return;
         }
-        s->collecting = false;
-        c->done(s, &f, -EBADF, c->userdata);
-        fault_done(&f);
+        _cleanup_free_ char *id = strdup(s->record->id);
+        s->record->state = SESSION_COLLECTED;
+        log_session_info(s->record->id, "collected");
+        manager_remove(m, s);
+        if (id)
+                spare_drop(m, id);
+        c->done(s, NULL, -EBADF, c->userdata);
+        if (m->observer.session_removed && id)
+                m->observer.session_removed(id, m->observer.userdata);
+        session_free(s);
         free(c);
 }
 
+static void on_record_removed(_unused_ Manager *m, const char *id, int error, void *userdata) {
+        Fault f = {};
+
+        if (error < 0)
+                (void) fault_set(&f, ERROR_STORAGE, "the record of session %s cannot be removed: %s", id, strerror(-error));
+        finish(userdata, &f);
+}
+
+static void remove_all(Collection *c, const char *problem) {
+        Session *s = c->session;
+        Fault f = {};
+
+        int r = problem ? fault_set(&f, ERROR_STORAGE, "the state of session %s cannot be removed: %s", s->record->id, problem) : remove_own(s, &f);
+        if (r >= 0) {
+                r = store_collect(s->manager->store, s->record->id);
+                if (r < 0)
+                        (void) fault_set(&f, ERROR_STORAGE, "the receipts of session %s cannot be removed: %s", s->record->id,
+                                         store_error_text(s->manager->store) ?: strerror(-r));
+        }
+        if (r >= 0) {
+                r = disk_remove_record(s->manager, s->record->id, on_record_removed, c);
+                if (r < 0)
+                        (void) fault_set(&f, ERROR_STORAGE, "the record of session %s cannot be removed: %s", s->record->id, strerror(-r));
+        }
+        if (r < 0)
+                finish(c, &f);
+}
+
 static void on_removed(_unused_ Message *m, const char *problem, void *userdata) {
-        finish(userdata, problem);
+        remove_all(userdata, problem);
 }
 
 static void on_unremoved(void *userdata) {
-        finish(userdata, "errandd is ending; remove it when errandd is there again");
+        Fault f = {};
+
+        (void) fault_set(&f, ERROR_STORAGE, "errandd is ending; remove it when errandd is there again");
+        finish(userdata, &f);
 }
 
 int session_collect(Session *s, Done done, void *userdata, Fault *f) {
@@ -95,7 +113,7 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         s->collecting = true;
         _cleanup_close_ int state = session_open_state(s);
         if (state == -ENOENT) { /* so nothing of it is left */
-                finish(c, NULL);
+                remove_all(c, NULL);
                 return 0;
         }
         int r = state;

@@ -2,18 +2,34 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/disk-work.h"
 #include "errandd/session-run.h"
 #include "shared/event-id.h"
 
-/* A grant is in the record before the broker hears of it, so that whatever dies, nothing was open that nobody knows of. */
+/* A grant is on disk before the broker hears of it, so that whatever dies, nothing was open that nobody knows of. */
 
-static int write_grants(Session *s) {
-        _cleanup_close_ int dir = session_open_dir(s);
-        return dir < 0 ? dir : grant_list_write(dir, &s->grants);
+static int write_grants(Session *s, DiskDone done, void *userdata) {
+        char *text;
+        size_t size;
+
+        int r = grant_list_format(&s->grants, &text, &size);
+        return r < 0 ? r : disk_replace(s->manager, s->record->id, GRANT_LIST_NAME, text, size, done, userdata);
+}
+
+/* Where nobody waits for it. */
+static void on_written(_unused_ Manager *m, const char *id, int error, _unused_ void *userdata) {
+        if (error < 0)
+                log_session_warning_errno(error, id, "its grants cannot be written, ignoring: the next change writes them: %m");
+}
+
+static void write_along(Session *s) {
+        int r = write_grants(s, on_written, NULL);
+        if (r < 0)
+                on_written(s->manager, s->record->id, r, NULL);
 }
 
 static bool ended(const Grant *g, const GrantClock *now) {
-        return !grant_in_force(g, now);
+        return !grant_in_force(g, now) && !g->use_pending;
 }
 
 /* Drops what has ended, and tells so. */
@@ -30,9 +46,7 @@ static int prune(Session *s, const GrantClock *now) {
         if (n == 0)
                 return 0;
         (void) grant_list_prune(&s->grants, now);
-        int r = write_grants(s);
-        if (r < 0)
-                log_session_warning_errno(r, s->record->id, "its grants cannot be written, ignoring: they have ended all the same: %m");
+        write_along(s); /* they have ended all the same */
         for (size_t i = 0; i < n; i++)
                 if (o->grant_removed)
                         o->grant_removed(s, numbers[i], o->userdata);
@@ -106,7 +120,7 @@ int session_grants_to_broker(Session *s, bool again) {
                 return r;
         (void) prune(s, &now);
         for (size_t i = 0; i < s->grants.n_grants && r >= 0; i++)
-                if (grant_in_force(&s->grants.grants[i], &now))
+                if (!s->grants.grants[i].pending && grant_in_force(&s->grants.grants[i], &now))
                         r = tell_broker(s, &s->grants.grants[i], 0, again);
         session_arm_expiry(s);
         return r == -ETIME ? 0 : r;
@@ -136,8 +150,52 @@ static int check_state(Session *s, Fault *f) {
         return 0;
 }
 
-int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, const Grant **ret, Fault *f) {
+typedef struct Giving {
+        uint32_t number;
+        GrantDone done;
+        void *userdata;
+} Giving;
+
+static void answer(const Giving *g, Session *s, const Grant *grant, Fault *f) {
+        if (g->done)
+                g->done(s, grant, f->code != ERROR_NONE ? f : NULL, g->userdata);
+        fault_done(f);
+}
+
+/* It is on disk, or never will be. */
+static int give(Session *s, Grant *g, int error, Fault *f) {
         const Observer *o = &s->manager->observer;
+
+        if (error < 0)
+                return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-error));
+        int r = tell_broker(s, g, 0, false);
+        if (r < 0)
+                return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
+        g->pending = false;
+        log_grant(s, g, EVENT_GRANT_GIVEN, "granted");
+        session_arm_expiry(s);
+        if (o->grant_added)
+                o->grant_added(s, g, o->userdata);
+        return 0;
+}
+
+static void on_grant_written(Manager *m, const char *id, int error, void *userdata) {
+        _cleanup_free_ Giving *giving = userdata;
+        Session *s = manager_find(m, id);
+        Grant *g = s ? (Grant *) grant_list_find(&s->grants, giving->number) : NULL;
+        Fault f = {};
+
+        if (!g)
+                (void) fault_set(&f, ERROR_WRONG_STATE, "the grant was taken back, or has ended, before it was on disk");
+        else if (give(s, g, error, &f) < 0) {
+                (void) grant_list_revoke(&s->grants, giving->number);
+                write_along(s); /* what was written meanwhile may have it */
+                g = NULL;
+        }
+        answer(giving, s, g, &f);
+}
+
+int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f) {
         const char *problem = NULL;
         const Grant *g;
         GrantClock now;
@@ -145,71 +203,103 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
         int r = check_state(s, f);
         if (r < 0)
                 return r;
-        r = grant_clock_now(&now);
+        Giving *giving = malloc(sizeof(Giving));
+        r = giving ? grant_clock_now(&now) : -ENOMEM;
         if (r >= 0)
                 r = prune(s, &now);
         if (r >= 0)
                 r = grant_list_add(&s->grants, host, duration, caller->uid, &now, &g, &problem);
+        if (r >= 0) {
+                *giving = (Giving){.number = g->number, .done = done, .userdata = userdata};
+                ((Grant *) grant_list_find(&s->grants, giving->number))->pending = true;
+                r = write_grants(s, on_grant_written, giving);
+                if (r >= 0)
+                        return 0;
+                (void) grant_list_revoke(&s->grants, giving->number);
+        }
+        free(giving);
         if (r == -EBADMSG)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "\"%.256s\" for \"%.64s\": %s", host, duration, problem);
         if (r == -ENOSPC)
                 return fault_set(f, ERROR_LIMIT, "session %s has %u grants already; revoke some", s->record->id, GRANTS_MAX);
-        if (r < 0)
-                return fault_set(f, ERROR_STORAGE, "the host cannot be granted: %s", strerror(-r));
-        uint32_t number = g->number;
-        r = write_grants(s);
-        if (r < 0) {
-                (void) grant_list_revoke(&s->grants, number);
-                return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-r));
-        }
-        r = tell_broker(s, g, 0, false);
-        if (r < 0) {
-                (void) grant_list_revoke(&s->grants, number);
-                (void) write_grants(s);
-                return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
-        }
-        log_grant(s, g, EVENT_GRANT_GIVEN, "granted");
-        session_arm_expiry(s);
-        if (o->grant_added)
-                o->grant_added(s, g, o->userdata);
-        *ret = grant_list_find(&s->grants, number);
-        return 0;
+        return fault_set(f, ERROR_STORAGE, "the host cannot be granted: %s", strerror(-r));
 }
 
-int session_revoke(Session *s, uint32_t number, Fault *f) {
+typedef struct Revoking {
+        Done done;
+        void *userdata;
+} Revoking;
+
+static void on_revoke_written(Manager *m, const char *id, int error, void *userdata) {
+        _cleanup_free_ Revoking *revoking = userdata;
+        Fault f = {};
+
+        if (error < 0)
+                (void) fault_set(&f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded: %s", strerror(-error));
+        if (revoking->done)
+                revoking->done(manager_find(m, id), error < 0 ? &f : NULL, -EBADF, revoking->userdata);
+        fault_done(&f);
+}
+
+int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault *f) {
         const Observer *o = &s->manager->observer;
 
         const Grant *g = grant_list_find(&s->grants, number);
         if (!g)
                 return fault_set(f, ERROR_NOT_FOUND, "session %s has no grant %u", s->record->id, number);
-        /* Taken away first: a disk that is full must not keep a host open. */
-        int r = tell_broker(s, NULL, number, false);
+        Revoking *revoking = malloc(sizeof(Revoking));
+        if (!revoking)
+                return fault_set(f, ERROR_STORAGE, "out of memory");
+        *revoking = (Revoking){.done = done, .userdata = userdata};
+        /* Taken away first: a disk that is full, or slow, must not keep a host open. */
+        int r = g->pending ? 0 : tell_broker(s, NULL, number, false);
+        if (r < 0)
+                free(revoking);
         if (r == -EAGAIN)
                 return fault_set(f, ERROR_WRONG_STATE, "the broker of session %s crashed and is coming back; revoke again in a moment", s->record->id);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         log_grant(s, g, EVENT_GRANT_REVOKED, "revoked");
         (void) grant_list_revoke(&s->grants, number);
-        r = write_grants(s);
+        r = write_grants(s, on_revoke_written, revoking);
         session_arm_expiry(s);
         if (o->grant_removed)
                 o->grant_removed(s, number, o->userdata);
-        return r < 0 ? fault_set(f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded: %s", strerror(-r)) : 0;
+        if (r >= 0)
+                return 0;
+        free(revoking);
+        return fault_set(f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded: %s", strerror(-r));
+}
+
+static void on_use_written(Manager *m, const char *id, int error, void *userdata) {
+        Session *s = manager_find(m, id);
+        Grant *g = s ? (Grant *) grant_list_find(&s->grants, (uint32_t) (uintptr_t) userdata) : NULL;
+
+        if (error < 0)
+                log_session_warning_errno(error, id, "the use of a grant cannot be written yet; the spool has it: %m");
+        if (g)
+                g->use_pending = error < 0;
+}
+
+static int write_use(Session *s, uint32_t number) {
+        return write_grants(s, on_use_written, (void *) (uintptr_t) number);
 }
 
 int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
         const Observer *o = &s->manager->observer;
 
         int r = grant_list_mark_used(&s->grants, number, used);
-        if (r <= 0)
-                return 0; /* known already, or revoked meanwhile */
-        r = write_grants(s);
-        if (r < 0)
-                return r;
-        const Grant *g = grant_list_find(&s->grants, number);
-        if (g)
+        Grant *g = r < 0 ? NULL : (Grant *) grant_list_find(&s->grants, number);
+        if (!g)
+                return 0; /* revoked meanwhile */
+        if (r == 0 && !g->use_pending)
+                return 0;
+        if (r > 0) {
+                g->use_pending = true;
                 log_grant(s, g, EVENT_GRANT_USED, "used");
-        if (o->grant_changed && g)
-                o->grant_changed(s, g, o->userdata);
-        return 0;
+                if (o->grant_changed)
+                        o->grant_changed(s, g, o->userdata);
+        }
+        r = write_use(s, number);
+        return r < 0 ? r : -EINPROGRESS;
 }

@@ -64,7 +64,7 @@ static int write_policy(const Run *run, Parts *p, Fault *f) {
         if (r == -EBADMSG)
                 return fault_set(f, ERROR_SETUP, "session %s: %s", s->record->id, problem);
         if (r >= 0)
-                r = record_replace_file(p->own, POLICY_NAME, text, strlen(text));
+                r = record_place_file(p->own, POLICY_NAME, text, strlen(text));
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "the policy of session %s cannot be written: %s", s->record->id, strerror(-r));
         p->policy = openat(p->own, POLICY_NAME, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);

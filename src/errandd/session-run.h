@@ -80,7 +80,7 @@ typedef struct Run {
         uint64_t exit_status;
         usec_t exit_time;
 
-        const char *why;          /* an exit reason of errandd's own: "disk", "idle"; NULL: nobody but the caller stopped it */
+        const char *why;          /* an exit reason of errandd's own: "disk", "idle", "setup"; NULL: nobody but the caller stopped it */
         char *why_text;           /* and the sentence for the transcript */
         DiskWatch *disk;
         IdleWatch *idle;          /* NULL: it may be idle */
@@ -101,6 +101,7 @@ struct Session {
         unsigned settle;  /* further looks at the spool of a run that an earlier errandd left */
         bool changed;     /* the observer has not been told yet */
         bool collecting;
+        struct DiskWork *settling; /* that writes its record to the disk; NULL: there is none, or it has begun */
         bool undone;      /* its start was cut short by an errandd's end: its launcher may be about to have a shim for it */
         sd_event_source *expiry;
 };
@@ -110,6 +111,7 @@ int session_new(Manager *m, SessionRecord *record /* taken on success */, Sessio
 /* The directory of its record, for the caller to close. Not held: sessions that are over may be thousands, and descriptors are not. */
 int session_open_dir(const Session *s);
 Session *session_free(Session *s); /* without a run */
+/* Found by whoever reads from then on; on disk a little later (disk-work.h). */
 int session_save(Session *s);
 /* Record first, then the observer. A record that cannot be written is logged; the state counts all the same but for a start. */
 int session_set_state(Session *s, SessionState state);
@@ -121,6 +123,7 @@ int session_ingest(Session *s, bool final);
 
 /* session-grants.c */
 int session_grants_to_broker(Session *s, bool again /* it may have some of them */);
+/* 0: that is on disk, or is of no use any more. -EINPROGRESS: it is being written; to be told again. */
 int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);
 

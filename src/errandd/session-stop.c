@@ -47,10 +47,11 @@ void run_answer(Run *run, bool for_start, const Fault *fault) {
 static char *exit_text(Run *run) {
         char before[SESSION_ID_MAX + 16];
         const char *text = run->fault.text;
+        bool ours = !run->started && run->why && text;
 
         if (run->exited && run->why && run->why_text)
                 return strdup(run->why_text);
-        if (run->exit_text || run->started || !text)
+        if ((run->exit_text && !ours) || run->started || !text)
                 return TAKE_PTR(run->exit_text);
         (void) snprintf(before, sizeof(before), "session %s: ", run->session->record->id);
         return strdup(startswith(text, before) ?: text);
@@ -66,7 +67,7 @@ static void fold_exit(Run *run, bool lost) {
         record->exit_reason = ours ? strdup(ours) : TAKE_PTR(run->exit_reason);
         free(record->exit_text);
         record->exit_text = exit_text(run);
-        record->exit_status = run->exited ? run->exit_status : setup ? 125 : 137;
+        record->exit_status = run->exited && !(run->why && setup) ? run->exit_status : setup ? 125 : 137;
         record->scope_unit = mfree(record->scope_unit);
         record->broker_unit = mfree(record->broker_unit);
 }
@@ -207,16 +208,17 @@ void run_check_finished(Run *run) {
 void run_broker_ended(Run *run, const char *how) {
         Session *s = run->session;
         _cleanup_free_ char *words = strdup(how); /* the client's */
-        bool unasked = run->broker_state != BROKER_CLOSING && run->phase != RUN_ENDS;
+        bool unasked = run->broker_state != BROKER_CLOSING && run->phase != RUN_ENDS, begins = run->broker_state == BROKER_BEGINS;
 
         run->broker = broker_client_free(run->broker);
         run->broker_state = BROKER_GONE;
         if (unasked) {
                 (void) session_ingest(s, true);
-                if (run->shim_state != SHIM_NONE) {
+                if (run->shim_state != SHIM_NONE && !begins) {
                         session_notice(s, "broker", "the session's broker ended (%s) and cannot be brought back: it has no way out any more", words ?: "");
                         session_touch(s);
                 } else {
+                        run->why = "setup";
                         run_fail(run, ERROR_SETUP, "the broker ended (%s) before the session began; %s may say why", words ?: "",
                                  s->record->broker_unit ? "its unit's journal" : "broker.log of its record");
                         return;

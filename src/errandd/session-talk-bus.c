@@ -13,7 +13,7 @@
 typedef struct Deed {
         int (*now)(BusTarget *t, const Say *said, char **ret_reply, Fault *f);
         int (*later)(BusTarget *t, const Say *said, Done done, void *userdata, Fault *f);
-        const char *reply; /* of later */
+        const char *reply; /* of later; NULL: its own */
 } Deed;
 
 static int out_of_memory(Fault *f) {
@@ -27,51 +27,65 @@ static int normalize(const char *host, char ret[static HOST_TEXT_MAX + 1], Fault
                        ? fault_set(f, ERROR_INVALID_ARGUMENT, "the host \"%.256s\" %s", host, problem) : 0;
 }
 
-static int say_grant(BusTarget *t, const Say *said, char **ret_reply, Fault *f) {
+static void on_granted(Session *s, _unused_ const Grant *g, const Fault *fault, void *userdata) {
+        operation_done(s, fault, -EBADF, userdata);
+}
+
+static int say_grant(BusTarget *t, const Say *said, _unused_ Done done, void *userdata, Fault *f) {
         Caller caller = bus_link_caller(t->link);
-        char host[HOST_TEXT_MAX + 1], span[TIMESPAN_TEXT_MAX];
+        char host[HOST_TEXT_MAX + 1], span[TIMESPAN_TEXT_MAX], *reply;
         const char *problem;
-        GrantDuration kind;
-        const Grant *g;
-        usec_t usec;
+        Grant g = {};
         int r;
 
         r = normalize(said->host, host, f);
         if (r < 0)
                 return r;
-        if (grant_duration_parse(said->duration, &kind, &usec, &problem) < 0)
+        if (grant_duration_parse(said->duration, &g.duration, &g.span, &problem) < 0)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "%s", problem);
-        r = session_grant(t->session, &caller, said->host, said->duration, &g, f);
+        r = g.duration == GRANT_ONCE     ? asprintf(&reply, "%s is granted for the session's next connection to it.", host)
+            : g.duration == GRANT_ALWAYS ? asprintf(&reply, "%s is granted for as long as the session is kept.", host)
+                                         : asprintf(&reply, "%s is granted for %s.", host, grant_duration_text(&g, span));
         if (r < 0)
-                return r;
-        r = g->duration == GRANT_ONCE     ? asprintf(ret_reply, "%s is granted for the session's next connection to it.", g->host)
-            : g->duration == GRANT_ALWAYS ? asprintf(ret_reply, "%s is granted for as long as the session is kept.", g->host)
-                                          : asprintf(ret_reply, "%s is granted for %s.", g->host, grant_duration_text(g, span));
-        return r < 0 ? out_of_memory(f) : 0;
+                return out_of_memory(f);
+        operation_set_text(userdata, reply);
+        return session_grant(t->session, &caller, said->host, said->duration, on_granted, userdata, f);
 }
 
-static const Grant *find_grant(const Session *s, const char *host) {
+static size_t count_grants(const Session *s, const char *host, uint32_t *ret_number) {
         const GrantList *l = session_grants(s);
+        size_t n = 0;
 
         for (size_t i = 0; i < l->n_grants; i++)
-                if (streq(l->grants[i].host, host))
-                        return &l->grants[i];
-        return NULL;
+                if (streq(l->grants[i].host, host)) {
+                        *ret_number = l->grants[i].number;
+                        n++;
+                }
+        return n;
 }
 
-static int say_revoke(BusTarget *t, const Say *said, char **ret_reply, Fault *f) {
-        char host[HOST_TEXT_MAX + 1];
-        const Grant *g;
+/* All that it has for that host; the last one is written last. */
+static int say_revoke(BusTarget *t, const Say *said, Done done, void *userdata, Fault *f) {
+        char host[HOST_TEXT_MAX + 1], *reply;
+        uint32_t number;
+        size_t n;
         int r;
 
         r = normalize(said->host, host, f);
-        if (r >= 0 && !find_grant(t->session, host))
-                return fault_set(f, ERROR_NOT_FOUND, "session %s has no grant for %s; !grants lists those that it has", session_record(t->session)->id, host);
-        while (r >= 0 && (g = find_grant(t->session, host)))
-                r = session_revoke(t->session, g->number, f);
         if (r < 0)
                 return r;
-        return asprintf(ret_reply, "%s is not granted any more. Connections that are open stay so.", host) < 0 ? out_of_memory(f) : 0;
+        n = count_grants(t->session, host, &number);
+        if (n == 0)
+                return fault_set(f, ERROR_NOT_FOUND, "session %s has no grant for %s; !grants lists those that it has", session_record(t->session)->id, host);
+        if (asprintf(&reply, "%s is not granted any more. Connections that are open stay so.", host) < 0)
+                return out_of_memory(f);
+        operation_set_text(userdata, reply);
+        for (; n > 0 && r >= 0; n = count_grants(t->session, host, &number)) {
+                r = session_revoke(t->session, number, n == 1 ? done : NULL, n == 1 ? userdata : NULL, f);
+                if (n == 1)
+                        break;
+        }
+        return r;
 }
 
 static int say_grants(BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
@@ -84,7 +98,7 @@ static int say_grants(BusTarget *t, _unused_ const Say *said, char **ret_reply, 
 
         r = grant_clock_now(&now);
         for (size_t i = 0; i < l->n_grants && r >= 0; i++)
-                if (grant_in_force(&l->grants[i], &now) && n++ < LISTED_MAX) {
+                if (!l->grants[i].pending && grant_in_force(&l->grants[i], &now) && n++ < LISTED_MAX) {
                         char *longer;
 
                         r = asprintf(&longer, "%s%s%s (%s)", list ?: "", list ? ", " : "", l->grants[i].host, grant_duration_text(&l->grants[i], span));
@@ -159,8 +173,8 @@ static int say_stop(BusTarget *t, _unused_ const Say *said, Done done, void *use
 }
 
 static const Deed deeds[_SAY_VERB_MAX] = {
-        [SAY_GRANT] = {.now = say_grant},
-        [SAY_REVOKE] = {.now = say_revoke},
+        [SAY_GRANT] = {.later = say_grant},
+        [SAY_REVOKE] = {.later = say_revoke},
         [SAY_GRANTS] = {.now = say_grants},
         [SAY_STATUS] = {.now = say_status},
         [SAY_HELP] = {.now = tell_commands},
@@ -186,7 +200,8 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
         r = operation_new(t->link, m, "", &o, error);
         if (r < 0)
                 return r;
-        operation_set_text(o, strdup(deeds[said->verb].reply));
+        if (deeds[said->verb].reply)
+                operation_set_text(o, strdup(deeds[said->verb].reply));
         r = deeds[said->verb].later(t, said, operation_done, o, &f);
         if (r < 0) {
                 operation_free(o);

@@ -5,11 +5,13 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "errandd/disk-work.h"
 #include "errandd/ingest.h"
 #include "errandd/session-run.h"
 #include "shared/event-id.h"
 
 #define TRANSCRIPT_READ_MAX (1024U * 1024U)
+#define SPOOL_AGAIN 2U /* looks */
 
 int session_new(Manager *m, SessionRecord *record, Session **ret) {
         _cleanup_free_ Session *s = calloc(1, sizeof(Session));
@@ -74,8 +76,9 @@ int session_save(Session *s) {
         _cleanup_close_ int dir = session_open_dir(s);
         int r = dir < 0 ? dir : session_record_write(dir, s->record);
         if (r < 0)
-                log_session_error_errno(r, s->record->id, "its record cannot be written: %m");
-        return r;
+                return log_session_error_errno(r, s->record->id, "its record cannot be written: %m");
+        disk_settle_record(s);
+        return 0;
 }
 
 void session_keep_limits(Session *s, const Config *c) {
@@ -189,6 +192,11 @@ int session_ingest(Session *s, bool final) {
         if (spool < 0)
                 return log_session_warning_errno(spool, s->record->id, "its spool cannot be read: %m");
         int r = ingest_spool(s->manager->store, s->record->id, spool, final, &handler, &report);
+        if (r == -EINPROGRESS) { /* a use of a grant is being written down first */
+                s->settle = MAX(s->settle, SPOOL_AGAIN);
+                manager_tick_begin(s->manager);
+                return 0;
+        }
         if (r == -ESTALE)
                 session_notice(s, "tampering", "the spool of receipts was made shorter; nothing more is taken from it");
         else if (r < 0)

@@ -30,9 +30,11 @@ int session_attach(Session *s, Done done, void *userdata, Fault *f);
 int session_open_stdio(Session *s, int ret[static 3], Fault *f);
 int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f);
 
-/* host as in an allowlist (exact or *.name); duration: once, always, or a time span. Kept in the record before the broker is told. */
-int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, const Grant **ret, Fault *f);
-int session_revoke(Session *s, uint32_t number, Fault *f);
+/* host as in an allowlist (exact or *.name); duration: once, always, or a time span. On disk before the broker is told, and done after that; a session that went
+ * meanwhile is NULL. A revocation is told to the broker at once, and done when it is on disk. */
+typedef void (*GrantDone)(Session *s, const Grant *g, const Fault *fault /* NULL: it is given */, void *userdata);
+int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f);
+int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault *f);
 
 /* Of a session that is talked to (CreateSession's protocol). text: 1 to PROMPT_SIZE_MAX bytes, UTF-8. Done when it is in the shim's queue. */
 int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f);

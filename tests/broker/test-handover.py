@@ -3,6 +3,7 @@
 
 import json
 import os
+import select
 import socket
 
 import errand_world
@@ -146,22 +147,20 @@ def guessing(t):
     broker.wait_log("closed for good")
 
 
-@case("S042 hand-over: before setup there is nothing to hand over to")
+@case("S042 hand-over: before setup nothing is handed over; whoever comes first waits for it, and is judged by it")
 def before_setup(t):
     broker = Broker(t)
-    with world.session().inside():
-        s = socket.create_server(("127.0.0.1", 0))
-    channel = Channel(broker.session_path)
-    channel.send(listeners(broker), [s.fileno()])
-    # It may be refused, or wait for the setup; without one it is never ready.
-    channel.socket.settimeout(1)
-    try:
-        not_ready(t, channel.receive())
-    except TimeoutError:
-        pass
-    channel.close()
-    t.equal(broker.process.poll(), None, "exit status")
-    broker.start(allow=["*"])
+    broker.connect_control()
+    gone, wrong = broker.begin_hand_over(), broker.begin_hand_over("0" * len(broker.token))
+    right = broker.begin_hand_over()
+    stats = broker.control.request("stats")
+    t.equal((stats["configured"], stats["listening"]), (False, False), "configured, and listening")
+    for channel in (wrong, right):
+        t.equal(select.select([channel.socket], [], [], 0)[0], [], "answers before the setup")
+    gone.unanswered(t)
+    t.equal(broker.setup(allow=["*"])["type"], "ok", "setup")
+    t.equal(wrong.receive()["text"], "the token is wrong", "answer to the wrong token")
+    t.equal(right.receive()["type"], "ready", "answer to the one that waited")
 
 
 @case("hand-over: a listener whose holder can make accept block does not stop the loop")

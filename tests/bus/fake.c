@@ -3,7 +3,9 @@
 #include <stdarg.h>
 #include <unistd.h>
 
+#include "basic/fd.h"
 #include "basic/text.h"
+#include "errandd/config-check.h"
 #include "fake.h"
 
 void fault_done(Fault *f) {
@@ -143,8 +145,29 @@ const Config *manager_config(Manager *m) {
         return m->config;
 }
 
-int manager_reload(Manager *m, Fault *f) {
-        return act(m, f);
+int manager_reload(Manager *m, ReloadDone done, void *userdata, Fault *f) {
+        int r = act(m, f);
+
+        if (r >= 0)
+                done(NULL, userdata);
+        return r;
+}
+
+int manager_check_file(Manager *m, const char *path, CheckDone done, void *userdata, Fault *f) {
+        _cleanup_(config_check_done) ConfigCheck check = {};
+        _cleanup_free_ char *problem = NULL;
+        int r = look(m, f);
+
+        if (r < 0)
+                return r;
+        _cleanup_close_ int fd = config_check_open(path, &problem);
+        if (fd < 0)
+                return fault_set(f, fd == -ENOENT ? ERROR_NOT_FOUND : ERROR_INVALID_ARGUMENT, "%s", problem);
+        r = config_check(path, fd, CONFIG_SYSTEM, &check);
+        if (r < 0)
+                return fault_set(f, ERROR_CONFIGURATION, "out of memory");
+        done(check.problems ?: check.findings, NULL, userdata);
+        return 0;
 }
 
 char *const *manager_report(Manager *m) {
@@ -296,22 +319,24 @@ int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
         return act(s->manager, f);
 }
 
-int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, const Grant **ret, Fault *f) {
+int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f) {
         const char *problem;
+        const Grant *g;
         GrantClock now;
         int r = act(s->manager, f);
 
         if (r < 0)
                 return r;
         (void) grant_clock_now(&now);
-        if (grant_list_add(&s->grants, host, duration, caller->uid, &now, ret, &problem) < 0)
+        if (grant_list_add(&s->grants, host, duration, caller->uid, &now, &g, &problem) < 0)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "%s", problem);
         if (s->manager->observer.grant_added)
-                s->manager->observer.grant_added(s, *ret, s->manager->observer.userdata);
+                s->manager->observer.grant_added(s, g, s->manager->observer.userdata);
+        done(s, g, NULL, userdata);
         return 0;
 }
 
-int session_revoke(Session *s, uint32_t number, Fault *f) {
+int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault *f) {
         int r = act(s->manager, f);
 
         if (r < 0)
@@ -320,6 +345,8 @@ int session_revoke(Session *s, uint32_t number, Fault *f) {
                 return fault_set(f, ERROR_NOT_FOUND, "no such grant");
         if (s->manager->observer.grant_removed)
                 s->manager->observer.grant_removed(s, number, s->manager->observer.userdata);
+        if (done)
+                done(s, NULL, -EBADF, userdata);
         return 0;
 }
 

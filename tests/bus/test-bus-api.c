@@ -60,15 +60,18 @@ static void check_live(World *w, sd_bus *client, const char *path, const char *i
         reply_done(&r);
 }
 
+static void on_granted(_unused_ Session *s, const Grant *g, const Fault *fault, _unused_ void *userdata) {
+        CHECK(g && !fault);
+}
+
 static void test_live(void) {
         World w = world_new(NULL);
         sd_bus *client = world_client(&w, geteuid());
         Session *s = fake_session(w.manager, "a1", geteuid());
-        const Grant *g;
         Fault f = {};
 
         fake_receipt(w.manager, "a1");
-        CHECK(session_grant(s, &(Caller){.uid = geteuid()}, "example.com", "once", &g, &f) == 0);
+        CHECK(session_grant(s, &(Caller){.uid = geteuid()}, "example.com", "once", on_granted, NULL, &f) == 0);
         check_live(&w, client, BUS_ROOT, BUS_MANAGER_INTERFACE);
         check_live(&w, client, BUS_SESSION_ROOT "/a1", BUS_SESSION_INTERFACE);
         check_live(&w, client, BUS_GRANT_ROOT "/a1/1", BUS_GRANT_INTERFACE);

@@ -323,6 +323,10 @@ class Service:
         self.t.defer(client.close)
         return client
 
+    def settled(self, session):
+        """Its record is on disk, under its own name: to be edited there."""
+        errand_launch.wait_for(lambda: not [n for n in os.listdir(self.path("home", "errand", ".records", session)) if n.startswith(".session.json")])
+
     def kill(self):
         self.errandd.kill()
         self.errandd.wait()

@@ -46,6 +46,8 @@ def record(session):
 
 
 def write_record(session, change):
+    directory = os.path.dirname(record(session))
+    wait_for(lambda: os.listdir(directory).count("session.json") and not [n for n in os.listdir(directory) if n.startswith(".session.json")], "record on disk")
     with open(record(session), "r+", encoding="utf-8") as f:
         text = change(f.read())
         f.seek(0)

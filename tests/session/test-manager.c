@@ -82,7 +82,7 @@ static void open_manager(void) {
         CHECK(sd_event_new(&w.event) >= 0);
         check_fault(paths_embedded(w.state, w.config, &w.paths, &f), &f);
         check_fault(paths_open(w.paths, &f), &f);
-        check_fault(config_load(w.paths, &config, &f), &f);
+        check_fault(config_load(w.paths, NULL, &config, &f), &f);
         check_fault(manager_new(w.event, w.paths, NULL, config, &w.manager, &f), &f);
         manager_observe(w.manager, &(Observer){.session_exited = on_exited, .session_notice = on_notice});
         w.n_exits = 0;
@@ -295,28 +295,48 @@ static void test_not_found(void) {
         end();
 }
 
+typedef struct Given {
+        bool come;
+        uint32_t number;
+        char host[HOST_TEXT_MAX + 1];
+} Given;
+
+static void on_given(_unused_ Session *s, const Grant *g, const Fault *fault, void *userdata) {
+        Given *given = userdata;
+
+        CHECK(g && !fault && !given->come);
+        given->come = true;
+        given->number = g->number;
+        strcpy(given->host, g->host);
+}
+
 static void test_grants(void) {
         begin(provider_config);
         Session *s = create("four", "sleep 1000", false);
-        const Grant *g = NULL;
+        Given g = {}, g2 = {};
+        Answer revoked = {};
         Fault f = {};
 
-        CHECK_INT(session_grant(s, &owner, "other.example.com", "10m", &g, &f), -EBUSY);
+        CHECK_INT(session_grant(s, &owner, "other.example.com", "10m", on_given, &g, &f), -EBUSY);
         fault_done(&f);
         start(s);
-        check_fault(session_grant(s, &owner, "Other.Example.com", "10m", &g, &f), &f);
-        CHECK_STR(g->host, "other.example.com");
-        uint32_t number = g->number;
-        CHECK_INT(session_grant(s, &owner, "http://x/", "10m", &g, &f), -EINVAL);
+        check_fault(session_grant(s, &owner, "Other.Example.com", "10m", on_given, &g, &f), &f);
+        CHECK(!g.come); /* it is on disk first */
+        AWAIT(g.come);
+        CHECK_STR(g.host, "other.example.com");
+        uint32_t number = g.number;
+        CHECK_INT(session_grant(s, &owner, "http://x/", "10m", on_given, &g, &f), -EINVAL);
         fault_done(&f);
-        CHECK_INT(session_grant(s, &owner, "x.example", "soon", &g, &f), -EINVAL);
+        CHECK_INT(session_grant(s, &owner, "x.example", "soon", on_given, &g, &f), -EINVAL);
         fault_done(&f);
-        check_fault(session_grant(s, &owner, "short.example.com", "1s", &g, &f), &f);
+        check_fault(session_grant(s, &owner, "short.example.com", "1s", on_given, &g2, &f), &f);
+        AWAIT(g2.come);
         CHECK_INT(session_grants(s)->n_grants, 2);
         AWAIT(session_grants(s)->n_grants == 1);
-        check_fault(session_revoke(s, number, &f), &f);
+        check_fault(session_revoke(s, number, on_done, &revoked, &f), &f);
         CHECK_INT(session_grants(s)->n_grants, 0);
-        CHECK_INT(session_revoke(s, number, &f), -ENOENT);
+        AWAIT(revoked.come);
+        CHECK_INT(session_revoke(s, number, NULL, NULL, &f), -ENOENT);
         fault_done(&f);
         Answer a = {};
         check_fault(session_stop(s, on_done, &a, &f), &f);
@@ -380,8 +400,7 @@ static void test_deaths(void) {
         AWAIT(strstr(w.notices, "broker: "));
         contains(w.notices, "no way out any more");
         CHECK_INT(session_state(s), SESSION_RUNNING);
-        const Grant *g;
-        CHECK_INT(session_grant(s, &owner, "x.example", "once", &g, &f), -EBUSY);
+        CHECK_INT(session_grant(s, &owner, "x.example", "once", NULL, NULL, &f), -EBUSY);
         fault_done(&f);
 
         check_fault(session_stop(s, on_done, &a, &f), &f);
@@ -473,7 +492,7 @@ static void test_second(void) {
 
         check_fault(paths_embedded(w.state, w.config, &paths, &f), &f);
         check_fault(paths_open(paths, &f), &f);
-        check_fault(config_load(paths, &config, &f), &f);
+        check_fault(config_load(paths, NULL, &config, &f), &f);
         CHECK_INT(manager_new(w.event, paths, NULL, config, &m, &f), -EBUSY);
         contains(f.text, "another errandd");
         fault_done(&f);

@@ -213,6 +213,7 @@ def launch_on_its_way(t):
 def start_come_through(t):
     service, s = begin(t, config={"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000, "disk": "8m", "diskCheckMs": 200}})
     s.start("a1", "sh", "-c", "while ! test -e go; do sleep 0.05; done; head -c 24M /dev/urandom >~/big; sleep 1000")
+    service.settled("a1")
     service.kill()
     path = service.path("home", "errand", ".records", "a1", "session.json")
     with open(path, "r+", encoding="utf-8") as f:  # as it was before the shim's line was read
@@ -386,6 +387,8 @@ def damaged(t):
         s.start(name, "sh", "-c", f"echo {kind}; echo kept >~/file; sleep 1000")
         errand_launch.wait_for(lambda n=name: s.transcript(n))
     shims = set(service.shims())
+    for number in range(len(DAMAGE)):
+        service.settled(f"d{number}")
     service.kill()
     add_receipts(service, "a1", "d1")
     for number, damage in enumerate(DAMAGE.values()):
@@ -420,6 +423,7 @@ def damaged(t):
 def version(t):
     service, s = begin(t)
     s.start("v1", "sleep", "1000")
+    service.settled("v1")
     service.kill()
     path = service.path("home", "errand", ".records", "v1", "session.json")
     with open(path, "r+", encoding="utf-8") as f:

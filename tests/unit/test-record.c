@@ -63,13 +63,17 @@ static SessionRecord *full_record(const char *id) {
 static void test_round_trip(void) {
         _cleanup_(session_record_freep) SessionRecord *s = NULL, *again = NULL;
         char *problem = NULL;
+        size_t ahead;
 
         setup();
         _cleanup_close_ int dir = create("s1");
         s = full_record("s1");
         CHECK_INT(session_record_write(dir, s), 0);
         CHECK_INT(session_record_write(dir, s), 0);
-        CHECK_INT(session_record_read(dir, "s1", &again, &problem), 0);
+        CHECK_INT(session_record_settle(root, "s1"), 1);
+        CHECK_INT(session_record_settle(root, "s1"), 0);
+        CHECK_INT(session_record_read(dir, "s1", &again, &ahead, &problem), 0);
+        CHECK_INT(ahead, RECORD_AHEAD_MAX);
         CHECK_INT(again->owner, 4000000000U);
         CHECK_STR(again->project, s->project);
         CHECK_INT(strv_length(again->command), 2);
@@ -242,6 +246,112 @@ static void test_list(void) {
         teardown();
 }
 
+static int write_at(int dir, const char *name, const char *text, size_t size) {
+        (void) unlinkat(dir, name, 0);
+        _cleanup_close_ int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        return fd < 0 ? -errno : write_all(fd, text, size);
+}
+
+/* By the count that it has refused, which is other for each. */
+static char *text_of(unsigned refused, size_t *ret_size) {
+        _cleanup_(session_record_freep) SessionRecord *s = full_record("s1");
+        char *text;
+
+        s->refused = refused;
+        CHECK_INT(session_record_format(s, &text, ret_size), 0);
+        return text;
+}
+
+/* What is there after a kill, or a loss of power, in the middle of a save. */
+static void test_moments(void) {
+        enum { NONE, TORN, EMPTY, WHOLE };
+        static const char *const names[] = {".session.json.tmp", ".session.json.new", ".session.json.sync", "session.json"};
+        /* As they are found, and which of them (4: the record is none, and goes) counts. */
+        static const struct {
+                int found[4];
+                unsigned counts;
+        } moments[] = {
+                {{NONE, NONE, NONE, WHOLE}, 3},   {{EMPTY, NONE, NONE, WHOLE}, 3},  {{TORN, NONE, NONE, WHOLE}, 3},   {{WHOLE, NONE, NONE, WHOLE}, 3},
+                {{NONE, WHOLE, NONE, WHOLE}, 1},  {{TORN, WHOLE, NONE, WHOLE}, 1},  {{NONE, NONE, WHOLE, WHOLE}, 2},  {{TORN, WHOLE, WHOLE, WHOLE}, 1},
+                {{NONE, EMPTY, NONE, WHOLE}, 3},  {{NONE, TORN, NONE, WHOLE}, 3},   {{NONE, NONE, TORN, WHOLE}, 3},   {{NONE, EMPTY, WHOLE, WHOLE}, 2},
+                {{NONE, TORN, TORN, WHOLE}, 3},   {{NONE, WHOLE, EMPTY, WHOLE}, 1}, {{NONE, WHOLE, NONE, NONE}, 1},   {{NONE, NONE, WHOLE, NONE}, 2},
+                {{EMPTY, WHOLE, TORN, NONE}, 1},  {{NONE, EMPTY, NONE, NONE}, 4},   {{TORN, NONE, NONE, NONE}, 4},    {{NONE, TORN, EMPTY, NONE}, 4},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(moments); i++) {
+                setup();
+                _cleanup_close_ int dir = create("s1");
+                for (unsigned k = 0; k < 4; k++) {
+                        size_t size;
+                        _cleanup_free_ char *text = text_of(k, &size);
+                        int found = moments[i].found[k];
+                        if (found != NONE)
+                                CHECK_INT(write_at(dir, names[k], text, found == WHOLE ? size : found == TORN ? size / 2 : 0), 0);
+                }
+                for (unsigned again = 0; again < 2; again++) { /* and what it found, it finds again */
+                        RecordEntry *entries;
+                        size_t n;
+
+                        CHECK_INT(record_list(root, &entries, &n), 0);
+                        CHECK_INT(n, 1);
+                        if (moments[i].counts == 4)
+                                CHECK(!entries[0].record);
+                        else
+                                CHECK(entries[0].record && entries[0].record->refused == moments[i].counts);
+                        record_list_free(entries, n);
+                        for (unsigned k = 0; k < 3 && moments[i].counts != 4; k++)
+                                CHECK_INT(faccessat(dir, names[k], F_OK, AT_SYMLINK_NOFOLLOW), -1);
+                }
+                CHECK_INT(moments[i].counts == 4 ? record_remove_unfinished(root, "s1") : record_remove(root, "s1"), 0);
+                teardown();
+        }
+}
+
+static _noreturn_ void save_for_ever(int dir, bool settles) {
+        _cleanup_(session_record_freep) SessionRecord *s = full_record("s1");
+
+        for (;;) {
+                s->refused++;
+                if (settles)
+                        (void) session_record_settle(root, "s1");
+                else
+                        (void) session_record_write(dir, s);
+        }
+}
+
+static void test_killed_ahead(void) {
+        uint64_t seen = 0;
+
+        setup();
+        _cleanup_close_ int dir = create("s1");
+        _cleanup_(session_record_freep) SessionRecord *s = full_record("s1");
+        CHECK_INT(session_record_write(dir, s), 0);
+        for (unsigned i = 0; i < 15; i++) {
+                RecordEntry *entries;
+                size_t n;
+                pid_t pids[2];
+
+                for (unsigned k = 0; k < 2; k++) {
+                        pids[k] = fork();
+                        CHECK(pids[k] >= 0);
+                        if (pids[k] == 0)
+                                save_for_ever(dir, k == 1);
+                }
+                usleep(1000 + 700 * i);
+                for (unsigned k = 0; k < 2; k++)
+                        CHECK_INT(kill(pids[k], SIGKILL), 0);
+                for (unsigned k = 0; k < 2; k++)
+                        CHECK_INT(waitpid(pids[k], NULL, 0), pids[k]);
+                CHECK_INT(record_list(root, &entries, &n), 0);
+                CHECK(n == 1 && entries[0].record && entries[0].record->refused >= 5);
+                seen = MAX(seen, entries[0].record->refused);
+                record_list_free(entries, n);
+        }
+        CHECK(seen > 5);
+        CHECK_INT(record_remove(root, "s1"), 0);
+        teardown();
+}
+
 static _noreturn_ void rewrite_for_ever(int dir) {
         char text[4096];
 
@@ -301,6 +411,8 @@ int main(void) {
         RUN(test_damaged, "C200: a record that is cut or damaged by hand is a named error");
         RUN(test_list, "C200: a damaged record does not keep the others from loading");
         RUN(test_killed, "C200: whoever dies while writing, the old file or the new one is there");
+        RUN(test_moments, "C200: at each moment of a save the old record counts or the new one, and never a torn one");
+        RUN(test_killed_ahead, "C200: whoever is killed while a record is written, or is being put on disk, leaves a whole one");
         RUN(test_watch, "a file that became shorter is tampering");
         return TEST_END();
 }

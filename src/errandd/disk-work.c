@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+#include <stdatomic.h>
+
+#include "basic/fd.h"
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/disk-work.h"
+#include "errandd/project.h"
+#include "errandd/session-run.h"
+#include "errandd/worker.h"
+
+struct DiskWork {
+        Manager *manager;
+        int root; /* a descriptor of its own: it may outlive its manager */
+        char *id, *name, *text;
+        size_t size;
+        uid_t owner;
+        int (*act)(DiskWork *w);
+        atomic_bool begun;
+        int error;
+        DiskDone done;
+        void *userdata;
+};
+
+static void run(void *data) {
+        DiskWork *w = data;
+
+        atomic_store(&w->begun, true);
+        w->error = w->act(w);
+}
+
+static void tell(void *data) {
+        DiskWork *w = data;
+
+        if (w->done)
+                w->done(w->manager, w->id, MIN(w->error, 0), w->userdata);
+}
+
+static void work_free(void *data) {
+        DiskWork *w = data;
+
+        safe_close(w->root);
+        free(w->id);
+        free(w->name);
+        free(w->text);
+        free(w);
+}
+
+static const WorkClass class = {.run = run, .done = tell, .free = work_free};
+
+static int submit(Manager *m, int root, const DiskWork *what, const char *id, DiskWork **ret) {
+        DiskWork *w = malloc(sizeof(DiskWork));
+
+        if (!w) {
+                free(what->text);
+                return -ENOMEM;
+        }
+        *w = *what;
+        w->manager = m;
+        w->id = strdup(id);
+        w->root = fcntl(root, F_DUPFD_CLOEXEC, 3);
+        int r = w->root < 0 ? -errno : !w->id ? -ENOMEM : worker_do(m->disk, &class, w, NULL);
+        if (r < 0)
+                work_free(w);
+        else if (ret)
+                *ret = w;
+        return r;
+}
+
+/* ---- a record ---- */
+
+static int settle(DiskWork *w) {
+        int r = session_record_settle(w->root, w->id);
+        return r == -ENOENT ? 0 : r; /* it was removed meanwhile */
+}
+
+static void on_settled(Manager *m, const char *id, int error, _unused_ void *userdata) {
+        Session *s = manager_find(m, id);
+
+        if (!s)
+                return;
+        if (s->settling && atomic_load(&s->settling->begun))
+                s->settling = NULL;
+        if (error < 0)
+                session_notice(s, "record", "its record cannot be written to the disk (%s): a loss of power would leave it as it was before; it is tried again "
+                               "with its next change", strerror(-error));
+}
+
+/* One that has not begun takes what is written by then. */
+void disk_settle_record(Session *s) {
+        if (s->settling && !atomic_load(&s->settling->begun))
+                return;
+        int r = submit(s->manager, s->manager->records, &(DiskWork){.act = settle, .done = on_settled}, s->record->id, &s->settling);
+        if (r < 0)
+                log_session_warning_errno(r, s->record->id, "its record is not written to the disk before its next change: %m");
+}
+
+static int replace(DiskWork *w) {
+        _cleanup_close_ int dir = record_open(w->root, w->id);
+        return dir < 0 ? dir : record_replace_file(dir, w->name, w->text, w->size);
+}
+
+int disk_replace(Manager *m, const char *id, const char *name, char *text, size_t size, DiskDone done, void *userdata) {
+        char *copy = strdup(name);
+
+        if (!copy) {
+                free(text);
+                return -ENOMEM;
+        }
+        return submit(m, m->records, &(DiskWork){.act = replace, .name = copy, .text = text, .size = size, .done = done, .userdata = userdata}, id, NULL);
+}
+
+static int remove_record(DiskWork *w) {
+        return record_remove(w->root, w->id);
+}
+
+int disk_remove_record(Manager *m, const char *id, DiskDone done, void *userdata) {
+        return submit(m, m->records, &(DiskWork){.act = remove_record, .done = done, .userdata = userdata}, id, NULL);
+}
+
+/* ---- projects ---- */
+
+/* Looked at here, where no other claim is under way: of two that come at once the first one has it. */
+static int claim(DiskWork *w) {
+        Fault f = {};
+        uid_t owner;
+
+        int r = project_owner(w->root, w->id, &owner, &f);
+        if (r == -ENOENT)
+                r = project_claim(w->root, w->id, w->owner, &f);
+        else if (r >= 0)
+                r = owner == w->owner ? 0 : -EEXIST;
+        fault_done(&f);
+        return r;
+}
+
+int disk_claim_project(Manager *m, const char *project, uid_t owner, DiskDone done, void *userdata) {
+        return submit(m, m->owners, &(DiskWork){.act = claim, .owner = owner, .done = done, .userdata = userdata}, project, NULL);
+}
