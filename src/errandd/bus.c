@@ -166,8 +166,10 @@ int bus_link_may_keep(const BusLink *l, AccountCap cap, sd_bus_error *error) {
 int bus_link_subscribe(BusLink *l, sd_bus_error *error) {
         int r = bus_link_may_keep(l, ACCOUNT_SUBSCRIPTION, error);
 
-        if (r >= 0)
+        if (r >= 0) {
                 l->subscribed = true;
+                l->missed = 0;
+        }
         return r;
 }
 

@@ -10,10 +10,12 @@
 #define QUESTIONS_MAX 8U /* that it keeps open */
 
 typedef struct ConversationState {
+        bool known;        /* the shim has said where it is */
         bool ready;        /* the agent has answered */
         bool turn;         /* one goes on */
-        uint64_t prompt;   /* of that turn; 0: not known yet */
+        uint64_t prompt;   /* of that turn, or the one that it begins with */
         size_t queued;     /* prompts without a turn */
+        uint64_t accepted; /* the prompt that was queued last: within its Done that one */
         uint64_t questions[QUESTIONS_MAX];
         size_t n_questions;
 } ConversationState;

@@ -217,6 +217,17 @@ static int append_identity(sd_bus_message *reply, const Session *s) {
         return r < 0 ? r : bus_append_entry_u64(reply, "RefusedCount", record->refused);
 }
 
+/* Of one that is talked to now. */
+static int append_conversation(sd_bus_message *reply, const Session *s) {
+        ConversationState c;
+        int r;
+
+        if (!session_conversation(s, &c) || !c.known)
+                return 0;
+        r = bus_append_entry_u64(reply, "Turn", c.prompt);
+        return r < 0 ? r : bus_append_entry_u64(reply, "QueuedPrompts", c.queued);
+}
+
 static int append_request(sd_bus_message *reply, const SessionRecord *record) {
         const struct {
                 const char *name, *value;
@@ -255,6 +266,8 @@ static int method_describe(sd_bus_message *m, void *userdata, _unused_ sd_bus_er
                 r = append_identity(reply, t->session);
         if (r >= 0)
                 r = append_request(reply, session_record(t->session));
+        if (r >= 0)
+                r = append_conversation(reply, t->session);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_message_send(reply);
@@ -304,7 +317,7 @@ const sd_bus_vtable session_vtable[] = {
         METHOD("Collect", "", "", "", "", method_collect),
         METHOD("ReadTranscript", "tu", PARAM(offset) PARAM(max), "tay", PARAM(next) PARAM(data), method_read_transcript),
         METHOD("Say", "s", PARAM(text), "s", PARAM(reply), session_method_say),
-        METHOD("Prompt", "s", PARAM(text), "", "", session_method_prompt),
+        METHOD("Prompt", "s", PARAM(text), "t", PARAM(number), session_method_prompt),
         METHOD("Interrupt", "", "", "", "", session_method_interrupt),
         SD_BUS_SIGNAL_WITH_NAMES("EgressRefused", "squ", PARAM(host) PARAM(port) PARAM(count), 0),
         SD_BUS_SIGNAL_WITH_NAMES("Notice", "ssa{sv}", PARAM(kind) PARAM(text) PARAM(details), 0),

@@ -195,6 +195,14 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
         return 1;
 }
 
+/* Answers with the prompt's number. */
+static void prompt_done(Session *s, const Fault *fault, int fd, void *userdata) {
+        ConversationState c = {};
+
+        operation_set_number(userdata, session_conversation(s, &c) ? c.accepted : 0);
+        operation_done(s, fault, fd, userdata);
+}
+
 /* reply: whether it is answered in words. */
 static int prompt(sd_bus_message *m, BusTarget *t, const char *text, bool reply, sd_bus_error *error) {
         Caller caller = bus_link_caller(t->link);
@@ -213,7 +221,7 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, bool reply,
                 if (asprintf(&words, ahead > 0 ? "It waits: the agent has %zu to do before it." : "It is on its way to the agent.", ahead) >= 0)
                         operation_set_text(o, words);
         }
-        r = session_prompt(t->session, &caller, text, operation_done, o, &f);
+        r = session_prompt(t->session, &caller, text, reply ? operation_done : prompt_done, o, &f);
         if (r < 0) {
                 operation_free(o);
                 return bus_fault(error, &f, r);

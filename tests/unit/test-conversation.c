@@ -164,7 +164,7 @@ static void test_turn(void) {
         expect(answers, "one: fine|");
         ok(request("turn", NULL));
         conversation_state(conversation, &s);
-        CHECK(s.turn && s.prompt == 0 && s.queued == 0);
+        CHECK(s.turn && s.prompt == 1 && s.queued == 0);
         tell("turn-started", "\"prompt\":1");
         tell("message", "\"text\":\"hello\"");
         tell("turn-ended", "\"prompt\":1,\"reason\":\"end_turn\"");
