@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""C218: 10 000 files opened and closed in the sandbox, with Landlock and the filter on, beside the same outside of it, in turns: files that may be read,
-and files that may be written, where Landlock need not look further up. The program times its own loop, so that no start is in it. Prints medians
+"""C218: 10 000 files opened and closed in the sandbox, with Landlock and the filter on, beside the same outside of it, in turns: files that may be
+read, and files that may be written, where Landlock need not look further up. The program times its own loop, so that no start is in it. Prints medians
 and ratios, and the same of the fastest hundred files; asserts nothing. Argument: bailey. As root it runs as nobody."""
 
 import os
