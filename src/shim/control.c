@@ -69,11 +69,14 @@ static void open_reply(const Request *q, JsonWriter *w, const char *type) {
                 json_add_u64(w, "serial", q->serial);
 }
 
-/* Behind all that it is still owed; who asks without reading is not answered. */
+/* Behind all that it is still owed: an agent that writes faster than errandd reads takes it no answer. */
 static void send_reply(Request *q, JsonWriter *w, const int *fds, size_t n_fds) {
-        int r = watcher_flush(&q->connection->watcher);
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        int r = message_close(w, &text, &size);
         if (r >= 0)
-                r = watcher_waits(&q->connection->watcher) ? -EAGAIN : message_send(q->connection->fd, w, fds, n_fds);
+                r = watcher_reply(&q->connection->watcher, text, size, fds, n_fds);
         if (r < 0)
                 q->connection->bad = true;
 }

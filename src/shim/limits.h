@@ -33,6 +33,7 @@
 #define TITLE_MAX 512U                    /* bytes of a title, an option's name, an error's message */
 #define WORD_MAX 128U                     /* of an id, a name, a version, a status */
 #define UPDATES_PENDING_BYTES (2U << 20)  /* for an errandd that is busy: the longest message of an agent comes through, most are short */
+#define REPLIES_PENDING_MAX 512U          /* behind those: twice what errandd asks before it is answered */
 #define UPDATES_PENDING_MAX 256U          /* kept for an errandd that does not read: what a conversation's state hangs on */
 #define CONVERSATION_MSEC_MAX (UINT64_C(30) * 24 * 3600 * 1000)
 #define GRACE_USEC_MAX (UINT64_C(3600) * USEC_PER_SEC)

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+
 #include "basic/fd.h"
 #include "shared/message.h"
 #include "shim/limits.h"
@@ -8,7 +10,8 @@
 struct Pending {
         Pending *next;
         uint64_t missed; /* instead of a text */
-        bool keep;
+        bool keep, reply;
+        int fd; /* of a reply; -EBADF: none */
         size_t size;
         char text[];
 };
@@ -18,7 +21,7 @@ static int append(Watcher *w, const char *text, size_t size, bool keep, uint64_t
 
         if (!p)
                 return -ENOMEM;
-        *p = (Pending){.missed = missed, .keep = keep, .size = size};
+        *p = (Pending){.missed = missed, .keep = keep, .fd = -EBADF, .size = size};
         if (size > 0)
                 memcpy(p->text, text, size);
         if (w->last)
@@ -44,14 +47,16 @@ int watcher_flush(Watcher *w) {
         while (w->first) {
                 Pending *p = w->first;
 
-                ssize_t n = p->missed > 0 ? send_missed(w->fd, p->missed) : send_fds(w->fd, p->text, p->size, NULL, 0);
+                ssize_t n = p->missed > 0 ? send_missed(w->fd, p->missed) : send_fds(w->fd, p->text, p->size, &p->fd, p->fd >= 0);
                 if (n < 0)
                         return n == -EAGAIN ? 0 : (int) n;
                 w->n_kept -= p->keep;
+                w->n_replies -= p->reply;
                 w->size -= sizeof(Pending) + p->size;
                 w->first = p->next;
                 if (!w->first)
                         w->last = NULL;
+                safe_close(p->fd);
                 free(p);
         }
         return 0;
@@ -86,15 +91,43 @@ int watcher_send(Watcher *w, const char *text, size_t size, bool keep) {
         return room ? append(w, text, size, keep, 0) : watcher_miss(w, 1);
 }
 
+int watcher_reply(Watcher *w, const char *text, size_t size, const int *fds, size_t n_fds) {
+        _cleanup_close_ int fd = -EBADF;
+
+        int r = watcher_flush(w);
+        if (r < 0)
+                return r;
+        if (!w->first) {
+                ssize_t n = send_fds(w->fd, text, size, fds, n_fds);
+                if (n >= 0 || n != -EAGAIN)
+                        return n < 0 ? (int) n : 0;
+        }
+        if (w->n_replies >= REPLIES_PENDING_MAX || n_fds > 1)
+                return -ENOBUFS;
+        if (n_fds > 0) {
+                fd = fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+                if (fd < 0)
+                        return -errno;
+        }
+        r = append(w, text, size, false, 0);
+        if (r < 0)
+                return r;
+        w->last->reply = true;
+        w->last->fd = TAKE_FD(fd);
+        w->n_replies++;
+        return 0;
+}
+
 uint64_t watcher_done(Watcher *w) {
         uint64_t dropped = 0;
 
         for (Pending *p = w->first, *next; p; p = next) {
                 next = p->next;
-                dropped += p->missed > 0 ? p->missed : 1;
+                dropped += p->missed > 0 ? p->missed : !p->reply;
+                safe_close(p->fd);
                 free(p);
         }
         w->first = w->last = NULL;
-        w->n_kept = w->size = 0;
+        w->n_kept = w->n_replies = w->size = 0;
         return dropped;
 }

@@ -12,10 +12,13 @@ typedef struct Watcher {
         int fd; /* borrowed, SOCK_SEQPACKET, does not block */
         Pending *first, *last;
         size_t n_kept, size; /* of those to be kept; bytes of all */
+        size_t n_replies;
 } Watcher;
 
 /* A datagram that message_close() gave. keep: it cannot be done without. 0, or a negative errno when the connection is of no use any more. */
 int watcher_send(Watcher *w, const char *text, size_t size, bool keep);
+/* An answer, which stands behind what is told before it; with at most one fd, which is copied. -ENOBUFS: who asks does not read. */
+int watcher_reply(Watcher *w, const char *text, size_t size, const int *fds, size_t n_fds);
 /* That many were dropped before. */
 int watcher_miss(Watcher *w, uint64_t count);
 /* There is room again. */
