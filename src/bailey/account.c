@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <grp.h>
 #include <linux/capability.h>
-#include <pwd.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -11,6 +10,7 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/parse.h"
+#include "basic/program.h"
 #include "basic/text.h"
 
 void account_done(Account *a) {
@@ -25,11 +25,14 @@ void account_done(Account *a) {
 /* uid_t's last value means "no uid" to setresuid(2). */
 #define UID_VALID_MAX (UINT32_MAX - 1U)
 
-/* What account and group files say of a number. Strings are the text's. */
+#define GETENT "/usr/bin/getent"
+#define GETENT_SIZE_MAX (256U * 1024U) /* a group's line names all its members */
+
+/* What account and group files say of a name or number. Strings are the text's. */
 typedef struct Entry {
         char *text;
         const char *name, *home;
-        uint32_t group;
+        uint32_t number, group;
 } Entry;
 
 static void entry_done(Entry *e) {
@@ -37,11 +40,8 @@ static void entry_done(Entry *e) {
         *e = (Entry){};
 }
 
-/* Nearly every account stands in the file, and one read finds it; only another one is asked for by all ways that the system has, which
- * load libraries and may cost more than all the rest of a start. False for what is not in the file, or not in the usual form. */
-static bool entry_read(const char *path, uint32_t number, bool account, Entry *e) {
-        if (read_file_full(path, ACCOUNTS_SIZE_MAX, &e->text, NULL) < 0)
-                return false;
+/* The line of e->text about `name`, or without one about `number`. False, and nothing kept, for what is not in it in the usual form. */
+static bool entry_find(Entry *e, const char *name, uint32_t number, bool account) {
         for (char *line = e->text, *next; line && *line; line = next) {
                 char *field[7] = {line};
                 size_t n = 1;
@@ -54,11 +54,12 @@ static bool entry_read(const char *path, uint32_t number, bool account, Entry *e
                         *p++ = 0;
                         field[n++] = p;
                 }
-                if (n < (account ? 7U : 4U) || !*line || parse_u64(field[2], UINT32_MAX, &id) < 0 || id != number ||
-                    (account && parse_u64(field[3], UINT32_MAX, &group) < 0))
+                if (n < (account ? 7U : 4U) || !*line || parse_u64(field[2], UINT32_MAX, &id) < 0 ||
+                    (name ? !streq(line, name) : id != number) || (account && parse_u64(field[3], UINT32_MAX, &group) < 0))
                         continue;
                 e->name = line;
                 e->home = account ? field[5] : NULL;
+                e->number = (uint32_t) id;
                 e->group = (uint32_t) group;
                 return true;
         }
@@ -66,45 +67,65 @@ static bool entry_read(const char *path, uint32_t number, bool account, Entry *e
         return false;
 }
 
-static bool find_account(uid_t uid, Entry *e) {
-        if (entry_read("/etc/passwd", uid, true, e))
-                return true;
-        const struct passwd *pw = getpwuid(uid);
-        if (pw)
-                *e = (Entry){.name = pw->pw_name, .home = pw->pw_dir, .group = pw->pw_gid};
-        return pw;
+/* Nearly every account stands in the file, and one read finds it. */
+static bool entry_read(const char *path, const char *name, uint32_t number, bool account, Entry *e) {
+        return read_file_full(path, ACCOUNTS_SIZE_MAX, &e->text, NULL) >= 0 && entry_find(e, name, number, account);
+}
+
+/* What getent says, which asks in all ways that this system has. -ENOENT: nothing; -ENOPKG: there is no such program. */
+static int ask(const char *database, const char *key, char **ret) {
+        const char *const arguments[] = {GETENT, "--", database, key, NULL};
+        _cleanup_free_ char *text = malloc(GETENT_SIZE_MAX);
+
+        if (!text)
+                return log_oom();
+        int r = program_run(arguments, "", -1, text, GETENT_SIZE_MAX);
+        if (r != 0)
+                return r < 0 ? r : r == EXIT_NO_PROGRAM ? -ENOPKG : -ENOENT;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static bool entry_ask(const char *name, uint32_t number, bool account, Entry *e) {
+        char key[16];
+
+        (void) snprintf(key, sizeof(key), "%u", number);
+        return ask(account ? "passwd" : "group", name ?: key, &e->text) >= 0 && entry_find(e, name, number, account);
+}
+
+static bool find_account(const char *name, uid_t uid, Entry *e) {
+        return entry_read("/etc/passwd", name, uid, true, e) || entry_ask(name, uid, true, e);
 }
 
 /* A number that is no account's is no group's either, as far as anybody needs to know. */
 static bool find_group(gid_t gid, bool known, Entry *e) {
-        if (entry_read("/etc/group", gid, false, e))
-                return true;
-        const struct group *gr = known ? getgrgid(gid) : NULL;
-        if (gr)
-                *e = (Entry){.name = gr->gr_name};
-        return gr;
+        return entry_read("/etc/group", NULL, gid, false, e) || (known && entry_ask(NULL, gid, false, e));
 }
 
-static int fill(Account *a, uid_t uid, gid_t fallback_gid) {
+/* *ret_known: it has an entry. */
+static int fill(Account *a, uid_t uid, gid_t fallback_gid, bool *ret_known) {
         _cleanup_(entry_done) Entry entry = {}, group = {};
 
-        bool known = find_account(uid, &entry);
+        bool known = find_account(NULL, uid, &entry);
         a->uid = uid;
         a->gid = known ? entry.group : fallback_gid;
         a->name = strdup(known ? entry.name : "user");
         a->home = strdup(known && entry.home && entry.home[0] == '/' ? entry.home : "/");
         a->group_name = strdup(find_group(a->gid, known, &group) ? group.name : "user");
+        *ret_known = known;
         return a->name && a->home && a->group_name ? 0 : log_oom();
 }
 
 static int find_user(const char *user, uid_t *ret) {
+        _cleanup_(entry_done) Entry entry = {};
         uint64_t number;
-        const struct passwd *pw = getpwnam(user);
 
-        if (pw)
-                *ret = pw->pw_uid;
+        if (entry_read("/etc/passwd", user, 0, true, &entry))
+                *ret = entry.number;
         else if (parse_u64(user, UID_VALID_MAX, &number) >= 0)
                 *ret = (uid_t) number;
+        else if (entry_ask(user, 0, true, &entry))
+                *ret = entry.number;
         else {
                 log_error("--user %s: there is no such account", user);
                 return -ENOENT;
@@ -159,15 +180,45 @@ static int drop_capabilities(void) {
         return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
+static int cannot_become(const Account *a, int error) {
+        return log_error_errno(error, "uid 0 never runs a command, and it cannot become uid %u (%s) here: %m. It lacks CAP_SETUID and "
+                               "CAP_SETGID, or this user namespace does not map that account; start bailey as an ordinary account",
+                               a->uid, a->name);
+}
+
+/* All groups that an account with an entry is in. Logs. */
+static int take_groups(const Account *a) {
+        _cleanup_free_ gid_t *groups = NULL;
+        _cleanup_free_ char *text = NULL;
+        char *save = NULL;
+        size_t n = 1;
+
+        int r = ask("initgroups", a->name, &text);
+        if (r < 0)
+                return log_error_errno(r, "Failed to ask " GETENT " for the groups of %s: %m; nothing was run", a->name);
+        groups = calloc(strlen(text) / 2 + 2, sizeof(gid_t));
+        if (!groups)
+                return log_oom();
+        groups[0] = a->gid;
+        /* Its name, then numbers. */
+        for (const char *word = strtok_r(text, " \t\n", &save); (word = strtok_r(NULL, " \t\n", &save)); n++) {
+                uint64_t number;
+                if (parse_u64(word, UID_VALID_MAX, &number) < 0)
+                        return log_error_errno(-EBADMSG, "Failed to read the groups of %s that " GETENT " gave; nothing was run", a->name);
+                groups[n] = (gid_t) number;
+        }
+        return setgroups(n, groups) < 0 ? cannot_become(a, errno) : 0;
+}
+
 static int become(const Account *a, bool has_entry) {
         uid_t ruid, euid, suid;
         gid_t rgid, egid, sgid;
 
-        int r = has_entry ? initgroups(a->name, a->gid) : setgroups(0, NULL);
-        if (r < 0 || setresgid(a->gid, a->gid, a->gid) < 0 || setresuid(a->uid, a->uid, a->uid) < 0)
-                return log_error_errno(errno, "uid 0 never runs a command, and it cannot become uid %u (%s) here: %m. It lacks "
-                                       "CAP_SETUID and CAP_SETGID, or this user namespace does not map that account; start "
-                                       "bailey as an ordinary account", a->uid, a->name);
+        int r = has_entry ? take_groups(a) : setgroups(0, NULL) < 0 ? cannot_become(a, errno) : 0;
+        if (r < 0)
+                return r;
+        if (setresgid(a->gid, a->gid, a->gid) < 0 || setresuid(a->uid, a->uid, a->uid) < 0)
+                return cannot_become(a, errno);
         r = drop_capabilities();
         if (r < 0)
                 return log_error_errno(r, "Failed to drop capabilities: %m");
@@ -187,6 +238,7 @@ int account_settle(const char *user, Account *ret) {
         Account a = {};
         uid_t uid = getuid();
         gid_t gid = getgid();
+        bool known = false;
         int r;
 
         if (uid != geteuid() || gid != getegid()) {
@@ -201,14 +253,14 @@ int account_settle(const char *user, Account *ret) {
                         r = -EPERM;
                 }
                 if (r >= 0)
-                        r = fill(&a, uid, gid);
+                        r = fill(&a, uid, gid, &known);
                 a.gid = gid;
         } else {
                 r = choose(user, &uid, &gid);
                 if (r >= 0)
-                        r = fill(&a, uid, gid);
+                        r = fill(&a, uid, gid, &known);
                 if (r >= 0)
-                        r = become(&a, getpwuid(uid) != NULL);
+                        r = become(&a, known);
                 a.changed = true;
         }
         if (r < 0) {

@@ -204,6 +204,8 @@ static int build_isolated(Init *i) {
                 r = open_namespace(i, NAMESPACE_NETWORK);
         if (r >= 0)
                 r = mounts_build(c->plan, &i->network, &i->gaps, i->failure);
+        if (r >= 0 && c->own_network)
+                r = network_namespace_raise(i->failure);
         if (r >= 0)
                 r = hide(i);
         if (r < 0)
@@ -225,6 +227,8 @@ static int build_network(Init *i) {
                 return r;
         i->network.control = c->control;
         r = enter_network(i);
+        if (r >= 0)
+                r = network_namespace_raise(i->failure);
         if (r >= 0 && c->send_namespaces)
                 r = open_namespace(i, NAMESPACE_USER);
         if (r < 0)

@@ -7,6 +7,7 @@
 #include "bailey/landlock.h"
 #include "basic/fd.h"
 #include "basic/path.h"
+#include "basic/text.h"
 
 /* Own names for the kernel's interface (include/uapi/linux/landlock.h), because the headers of the oldest system that this
  * builds on stop at ABI 2. */
@@ -130,6 +131,20 @@ static int add_rule(int ruleset, const char *path, uint64_t rights) {
         return 0;
 }
 
+/* Landlock grants the sum of what the rules of a path and of all directories above it say, so that one that repeats what another above it
+ * says only costs each start. Not so where files may be written: each open looks upward until the right to truncate is found, too, and
+ * ends there. Nor by host paths, where a directory can be reached by another mount. */
+static bool repeats(const Plan *plan, const PlanAccess *a) {
+        if (a->rights & ACCESS_WRITE)
+                return false;
+        for (size_t i = 0; i < plan->n_accesses; i++) {
+                const PlanAccess *above = &plan->accesses[i];
+                if (above->path && (a->rights & ~above->rights) == 0 && !streq(a->path, above->path) && path_beneath(a->path, above->path))
+                        return true;
+        }
+        return false;
+}
+
 static int add_ports(int ruleset, const uint16_t *ports, size_t n, uint64_t right) {
         for (size_t i = 0; i < n; i++) {
                 struct net_port_attr rule = {.allowed_access = right, .port = ports[i]};
@@ -164,7 +179,7 @@ int landlock_restrict(const Plan *plan, int abi, bool isolated, Failure *f) {
                 const PlanAccess *a = &plan->accesses[i];
                 const char *path = isolated ? a->path : a->host_path;
 
-                if (!path)
+                if (!path || (isolated && repeats(plan, a)))
                         continue;
                 int k = add_rule(ruleset, isolated ? path : path_from_working_directory(path), granted_rights(a->rights) & handled);
                 if (k < 0)

@@ -15,12 +15,10 @@
 #define SIOCGSKNS 0x894c /* Linux 4.10 */
 #endif
 
-static int raise_loopback(int fd, Failure *f) {
+static int raise_loopback(int fd) {
         struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
 
-        if (fd < 0)
-                return failure_set(f, STAGE_LOOPBACK, errno, "socket");
-        return ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? failure_set(f, STAGE_LOOPBACK, errno, "lo") : 0;
+        return ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
 /* In the child of vfork(), in the supervisor's memory: only system calls. The user namespace is the sandbox's from here on, and with
@@ -33,12 +31,13 @@ static int make(int process, int control, Failure *f) {
         if (unshare(CLONE_NEWNET) < 0)
                 return failure_set(f, STAGE_NAMESPACES, errno, "%s", "");
         _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        int r = raise_loopback(fd, f);
-        if (r < 0)
-                return r;
-        _cleanup_close_ int made = ioctl(fd, SIOCGSKNS);
-        r = made < 0 ? -errno : control_send(control, &m, &made, 1);
-        return r < 0 && r != -EPIPE && r != -ECONNRESET ? failure_set(f, STAGE_NAMESPACES, r, "handing the network's over") : 0;
+        _cleanup_close_ int made = fd < 0 ? -EBADF : ioctl(fd, SIOCGSKNS);
+        int r = made < 0 ? -errno : control_send(control, &m, &made, 1);
+        if (r < 0 && r != -EPIPE && r != -ECONNRESET)
+                return failure_set(f, STAGE_NAMESPACES, r, "handing the network's over");
+        /* The child goes on meanwhile, and raises it itself when it comes to need it. */
+        (void) raise_loopback(fd);
+        return 0;
 }
 
 int network_namespace_give(int process, int control, Failure *f) {
@@ -76,4 +75,11 @@ int network_namespace_enter(NetworkNamespace *n, Failure *f) {
                 return failure_set(f, STAGE_PROCESS, ECONNRESET, "awaiting its network namespace");
         n->fd = fds[0];
         return setns(n->fd, CLONE_NEWNET) < 0 ? failure_set(f, STAGE_NAMESPACES, errno, "entering the network's") : 0;
+}
+
+int network_namespace_raise(Failure *f) {
+        _cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        int r = fd < 0 ? -errno : raise_loopback(fd);
+
+        return r < 0 ? failure_set(f, STAGE_LOOPBACK, r, "lo") : 0;
 }

@@ -21,3 +21,6 @@ int network_namespace_give(int process, int control, Failure *f);
 
 /* In the child: awaits it and enters. 0 also when there is none, or it was entered before. */
 int network_namespace_enter(NetworkNamespace *n, Failure *f);
+
+/* In the child, in it: sees that its loopback interface is up, which mostly it is by then. */
+int network_namespace_raise(Failure *f);

@@ -101,7 +101,7 @@ void trial_inside(void (*inner)(const Mechanism *m, int limits, Outcome *ret), c
 
                 *ret = (Outcome){.tried = true, .failure.stage = _STAGE_INVALID};
                 if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || namespaces_set_up(uid, gid, &limits, &f) < 0 ||
-                    network_namespace_enter(&network, &f) < 0)
+                    network_namespace_enter(&network, &f) < 0 || network_namespace_raise(&f) < 0)
                         outcome_fails_at(ret, &f);
                 else
                         inner(m, limits, ret);

@@ -24,12 +24,17 @@ static bool reads_as_number(const char *name) {
         return (label[0] == '0' && label[1] == 'x') || label[strspn(label, "0123456789")] == 0;
 }
 
+/* Four octets as inet_ntop(3) writes them. */
 static bool is_canonical_ipv4(const char *name) {
-        char canonical[INET_ADDRSTRLEN];
-        struct in_addr address;
+        for (unsigned i = 0; i < 4; i++) {
+                size_t n = strspn(name, "0123456789");
+                uint64_t octet;
 
-        return inet_pton(AF_INET, name, &address) == 1 && inet_ntop(AF_INET, &address, canonical, sizeof(canonical)) &&
-               streq(name, canonical);
+                if ((n > 1 && *name == '0') || parse_u64_n(name, n, 255, &octet) < 0 || name[n] != (i < 3 ? '.' : 0))
+                        return false;
+                name += n + 1;
+        }
+        return true;
 }
 
 static int check_labels(const char *name, const char **ret_problem) {

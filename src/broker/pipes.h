@@ -7,7 +7,7 @@
 
 #define PIPES_KEPT 32U                  /* idle ones that wait for the next user */
 #define PIPE_SIZE (256U * 1024U)        /* what one splice moves; a kernel that gives less is fine */
-#define PIPE_LARGE_SIZE (1024U * 1024U) /* fs.pipe-max-size. A tenth less work, but an account has 64 MiB (fs.pipe-user-pages-soft) for all of its pipes: */
+#define PIPE_LARGE_SIZE (1024U * 1024U) /* fs.pipe-max-size. A quarter less work, but an account has 64 MiB (fs.pipe-user-pages-soft) for all of its pipes: */
 #define PIPES_LARGE 8U                  /* so many of a broker at a time */
 
 typedef struct Pipe {

@@ -116,19 +116,21 @@ static void decide_absolute(Connection *c, const Http1Head *head, const Target *
         }
 }
 
-static void decide_origin(Connection *c, const Http1Head *head, const Target *t) {
+/* Under another name than its own, this port leads nowhere. */
+static bool names_us(const Broker *b, const Http1Head *head) {
         uint16_t port;
         Host host;
 
-        connection_set_subject(c, "%.*s of a path", (int) head->method.size, head->method.data);
-        if (!target_is_route(t)) {
-                request_refuse(c, ANSWER_NOT_PROXIED, NULL, NULL);
-                return;
-        }
-        /* Under another name than its own, this port leads nowhere. */
-        if (http1_count(head, "Host") != 1 || host_parse_authority(http1_find(head, "Host")->value, c->broker->listen_port, &host, &port, NULL) < 0 ||
-            !is_own(c->broker, &host, port)) {
-                request_refuse(c, ANSWER_HOST_HEADER, NULL, NULL);
+        return http1_count(head, "Host") == 1 && host_parse_authority(http1_find(head, "Host")->value, b->listen_port, &host, &port, NULL) >= 0 &&
+               is_own(b, &host, port);
+}
+
+static void decide_origin(Connection *c, const Http1Head *head, const Target *t) {
+        bool is_route = target_is_route(t);
+
+        if (!is_route || !names_us(c->broker, head)) {
+                connection_set_subject(c, "%.*s of a path", (int) head->method.size, head->method.data);
+                request_refuse(c, is_route ? ANSWER_HOST_HEADER : ANSWER_NOT_PROXIED, NULL, NULL);
                 return;
         }
         connection_set_subject(c, "%.*s of a provider route", (int) head->method.size, head->method.data);

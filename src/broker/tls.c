@@ -35,6 +35,7 @@ struct TlsSession {
         int fd;
         char *ahead; /* bytes of the peer that GnuTLS has not asked for yet; NULL while there are none */
         size_t ahead_start, ahead_end;
+        bool dry;     /* the last call had nothing */
         bool drained; /* the last call gave less than it could: there is no need to ask again before the next event */
         unsigned verify_status; /* why the certificate was refused */
         size_t unsent;          /* bytes that GnuTLS has taken but not yet written */
@@ -140,6 +141,7 @@ static ssize_t pull(gnutls_transport_ptr_t userdata, void *data, size_t size) {
         TlsSession *s = userdata;
 
         if (nothing_came(s)) {
+                s->dry = true;
                 errno = EAGAIN;
                 return -1;
         }
@@ -147,6 +149,7 @@ static ssize_t pull(gnutls_transport_ptr_t userdata, void *data, size_t size) {
                 if (!s->ahead)
                         s->ahead = malloc(AHEAD_SIZE);
                 ssize_t n = s->ahead ? recv(s->fd, s->ahead, AHEAD_SIZE, MSG_DONTWAIT) : recv(s->fd, data, size, MSG_DONTWAIT);
+                s->dry = n <= 0;
                 if (n <= 0) /* an idle connection holds no memory */
                         s->ahead = mfree(s->ahead);
                 if (!s->ahead)
@@ -303,10 +306,12 @@ ssize_t tls_read(TlsSession *s, void *data, size_t size) {
                 return -EAGAIN;
         /* Tickets, ignored renegotiations and warnings are not data; a peer that sends nothing else is stopped. */
         for (unsigned i = 0; i < 64; i++) {
+                s->dry = false;
                 ssize_t n = gnutls_record_recv(s->session, data, size);
                 if (n >= 0)
                         return n;
-                if (n == GNUTLS_E_AGAIN)
+                /* It is said of a ticket, too, and what came behind that in one piece no event tells of again. */
+                if (n == GNUTLS_E_AGAIN && (s->dry || gnutls_record_get_direction(s->session)))
                         return -EAGAIN;
                 if (gnutls_error_is_fatal((int) n)) {
                         s->failed = true;

@@ -12,6 +12,8 @@
 #include "errand/waiting.h"
 #include "shared/bus-object.h"
 
+#define LOOK_USEC (200 * USEC_PER_MSEC)
+
 static bool json(const Talk *t) {
         return t->listener.request->json;
 }
@@ -111,6 +113,9 @@ static int look_again(Talk *t) {
                 leave_unseen(t);
         else if (t->prompt && d.turn == t->number)
                 t->started = true;
+        else if (t->prompt && d.turn == UINT64_MAX) /* errandd has to find out itself */
+                t->listener.wake = now_monotonic() + LOOK_USEC;
+        t->looking = t->prompt && d.turn == UINT64_MAX;
         return EXIT_OK;
 }
 
@@ -302,7 +307,12 @@ static void on_event(ListenerEvent event, void *userdata) {
 static void on_woken(void *userdata) {
         Talk *t = userdata;
 
-        if (!t->started && !json(t))
+        if (t->looking) {
+                int r = look_again(t);
+
+                if (r != EXIT_OK && r != EXIT_NO_DAEMON)
+                        leave(t, r);
+        } else if (!t->started && !json(t))
                 say(t, "the prompt waits for its turn; another one runs, in this session or elsewhere (limits.maxConcurrentTurns)");
 }
 

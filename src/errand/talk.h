@@ -13,6 +13,7 @@ typedef struct Talk {
         const char *prompt; /* to be sent; NULL: whatever is said is followed, until the session ends */
         uint64_t number;    /* of the prompt, once it was taken; 0 before */
         bool sent, started, interrupted;
+        bool looking; /* errandd is back, and is asked until it knows whether the turn goes on */
 } Talk;
 
 /* q's first operand is the session. Prints until the turn of the prompt, or the session, has ended. An ExitCode. */

@@ -35,7 +35,7 @@ struct Conversation {
         bool ready;
         bool broken; /* the shim does not hold to the protocol: nothing is asked of it any more */
         TurnPhase phase;
-        uint64_t turn, last;
+        uint64_t turn, last, accepted;
         uint64_t queued[PROMPTS_MAX];
         size_t n_queued;
         uint64_t questions[QUESTIONS_MAX];
@@ -383,6 +383,8 @@ static void on_prompt(_unused_ Message *m, const char *problem, void *userdata) 
 
         if (!problem && c->n_queued < PROMPTS_MAX && c->turn != a->number && !has_number(c->queued, c->n_queued, a->number))
                 c->queued[c->n_queued++] = a->number;
+        if (!problem)
+                c->accepted = a->number;
         asked_end(a, problem);
         settle(c);
 }
@@ -473,6 +475,6 @@ void conversation_state(const Conversation *c, ConversationState *ret) {
 
         *ret = (ConversationState){.known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
                                    .prompt = c->turn > 0 ? c->turn : taken > 0 ? c->queued[0] : 0, .queued = c->n_queued - taken + c->n_prompts,
-                                   .n_questions = c->n_questions};
+                                   .accepted = c->accepted, .n_questions = c->n_questions};
         memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "basic/fd.h"
 #include "basic/log.h"
+#include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/operation.h"
 
@@ -8,8 +9,9 @@
 struct Operation {
         BusLink *link; /* NULL: the client has gone */
         sd_bus_message *call;
-        const char *result; /* "" or "h" */
+        const char *result; /* "", "h" or "t" */
         char *text;
+        uint64_t number;
         Operation *previous, *next;
 };
 
@@ -61,6 +63,11 @@ void operation_set_text(Operation *o, char *text) {
         o->text = text;
 }
 
+void operation_set_number(Operation *o, uint64_t number) {
+        o->result = "t";
+        o->number = number;
+}
+
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
         if (!o->link)
                 return NULL;
@@ -80,6 +87,8 @@ static int operation_answer(Operation *o, const Fault *fault, int fd) {
         }
         if (o->text)
                 return sd_bus_reply_method_return(o->call, "s", o->text);
+        if (streq(o->result, "t"))
+                return sd_bus_reply_method_return(o->call, "t", o->number);
         if (*o->result)
                 return sd_bus_reply_method_return(o->call, o->result, fd); /* duplicates the fd */
         return sd_bus_reply_method_return(o->call, NULL);

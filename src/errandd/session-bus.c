@@ -317,7 +317,7 @@ const sd_bus_vtable session_vtable[] = {
         METHOD("Collect", "", "", "", "", method_collect),
         METHOD("ReadTranscript", "tu", PARAM(offset) PARAM(max), "tay", PARAM(next) PARAM(data), method_read_transcript),
         METHOD("Say", "s", PARAM(text), "s", PARAM(reply), session_method_say),
-        METHOD("Prompt", "s", PARAM(text), "", "", session_method_prompt),
+        METHOD("Prompt", "s", PARAM(text), "t", PARAM(number), session_method_prompt),
         METHOD("Interrupt", "", "", "", "", session_method_interrupt),
         SD_BUS_SIGNAL_WITH_NAMES("EgressRefused", "squ", PARAM(host) PARAM(port) PARAM(count), 0),
         SD_BUS_SIGNAL_WITH_NAMES("Notice", "ssa{sv}", PARAM(kind) PARAM(text) PARAM(details), 0),

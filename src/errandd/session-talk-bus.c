@@ -198,7 +198,15 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
         return 1;
 }
 
-/* reply: what it is answered with; taken. NULL: nothing. */
+/* Answers with the prompt's number. */
+static void prompt_done(Session *s, const Fault *fault, int fd, void *userdata) {
+        ConversationState c = {};
+
+        operation_set_number(userdata, session_conversation(s, &c) ? c.accepted : 0);
+        operation_done(s, fault, fd, userdata);
+}
+
+/* reply: what it is answered with; taken. NULL: the prompt's number. */
 static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply, sd_bus_error *error) {
         Caller caller = bus_link_caller(t->link);
         Operation *o;
@@ -211,7 +219,7 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply
                 return r;
         }
         operation_set_text(o, reply);
-        r = session_prompt(t->session, &caller, text, operation_done, o, &f);
+        r = session_prompt(t->session, &caller, text, reply ? operation_done : prompt_done, o, &f);
         if (r < 0) {
                 operation_free(o);
                 return bus_fault(error, &f, r);

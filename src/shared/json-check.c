@@ -9,11 +9,17 @@
 #define MEMBERS_MAX 1024U      /* of one object: looking for repeated names is quadratic */
 #define INTEGER_DIGITS_MAX 18U /* 10^18 - 1 < 2^63: no integer of that length can wrap */
 
+/* Most names that are not the same differ in this, without being looked at. */
+typedef struct Name {
+        char *text;
+        uint32_t hash;
+} Name;
+
 /* One pass from left to right. The members' names of all open objects lie on one stack; each object knows where its own begin. */
 typedef struct Checker {
         const char *start, *at, *end;
         unsigned depth, max_depth;
-        char **names;
+        Name *names;
         size_t n_names, room;
         JsonProblem *problem;
 } Checker;
@@ -184,13 +190,24 @@ static int check_number(Checker *c) {
 
 static int check_value(Checker *c);
 
+/* FNV-1a. */
+static uint32_t hash_name(const char *name) {
+        uint32_t hash = 2166136261U;
+
+        for (; *name; name++)
+                hash = (hash ^ (unsigned char) *name) * 16777619U;
+        return hash;
+}
+
 static int push_name(Checker *c, size_t mark, char *name) {
+        uint32_t hash = hash_name(name);
+
         if (c->n_names - mark >= MEMBERS_MAX) {
                 free(name);
                 return fail(c, "an object of more than %u members", MEMBERS_MAX);
         }
         for (size_t i = mark; i < c->n_names; i++)
-                if (streq(c->names[i], name)) {
+                if (c->names[i].hash == hash && streq(c->names[i].text, name)) {
                         _cleanup_free_ char *shown = string_escape_control(name);
                         int r = fail(c, "\"%.60s\" is given twice", shown ?: "");
                         free(name);
@@ -198,7 +215,7 @@ static int push_name(Checker *c, size_t mark, char *name) {
                 }
         if (c->n_names == c->room) {
                 size_t room = c->room ? c->room * 2 : 64;
-                char **grown = reallocarray(c->names, room, sizeof(char *));
+                Name *grown = reallocarray(c->names, room, sizeof(Name));
                 if (!grown) {
                         free(name);
                         return -ENOMEM;
@@ -206,13 +223,13 @@ static int push_name(Checker *c, size_t mark, char *name) {
                 c->names = grown;
                 c->room = room;
         }
-        c->names[c->n_names++] = name;
+        c->names[c->n_names++] = (Name){name, hash};
         return 0;
 }
 
 static void pop_names(Checker *c, size_t mark) {
         while (c->n_names > mark)
-                free(c->names[--c->n_names]);
+                free(c->names[--c->n_names].text);
 }
 
 static int check_member(Checker *c, size_t mark) {

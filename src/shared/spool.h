@@ -33,6 +33,7 @@ const char *receipt_outcome_to_string(ReceiptOutcome o);
 ReceiptOutcome receipt_outcome_from_string(const char *s);
 
 uint32_t crc32c(const void *data, size_t size);
+uint32_t crc32c_by_table(const void *data, size_t size); /* where the processor has no instruction for it */
 
 /* Writes header and payload into out (SPOOL_HEADER_SIZE + size bytes). */
 void spool_encode(SpoolKind kind, const char *payload, size_t size, uint8_t *out);

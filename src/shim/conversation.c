@@ -100,9 +100,8 @@ static void answer_question(Conversation *c, const char *request, const char *th
 
 /* ---- questions ---- */
 
-/* Takes q. */
-static void close_question(Conversation *c, Question *q, const char *reason) {
-        _cleanup_(question_freep) Question *owned = q;
+static void close_question(Conversation *c, Question *taken, const char *reason) {
+        _cleanup_(question_freep) Question *q = taken;
         char text[64];
 
         (void) snprintf(text, sizeof(text), "none: %s", reason);
@@ -170,9 +169,9 @@ static void flush_speech(Conversation *c) {
                 log_warning("There is no memory for what the agent said last");
 }
 
-/* Takes p. The one place where a prompt that was taken ends. */
-static void end_prompt(Conversation *c, Prompt *p, bool sent, const char *reason, const char *text) {
-        _cleanup_(prompt_freep) Prompt *owned = p;
+/* The one place where a prompt that was accepted ends. */
+static void end_prompt(Conversation *c, Prompt *taken, bool sent, const char *reason, const char *text) {
+        _cleanup_(prompt_freep) Prompt *p = taken;
 
         rendering_end(&c->rendering, sent, reason, text);
         updates_turn_ended(&c->links.updates, p->number, reason, text);
@@ -365,7 +364,7 @@ static void take_bad_line(Conversation *c, const char *phrase) {
         _cleanup_free_ char *text = NULL;
 
         if (++c->n_bad_lines > AGENT_BAD_LINES_MAX) {
-                fail(c, "the agent wrote more than %u lines that are no messages, the last: %s", AGENT_BAD_LINES_MAX, phrase);
+                fail(c, "the agent wrote more than %u lines in a turn that are no messages, the last: %s", AGENT_BAD_LINES_MAX, phrase);
                 return;
         }
         if (asprintf(&text, "a line of the agent's was ignored: %s", phrase) < 0)
@@ -374,7 +373,7 @@ static void take_bad_line(Conversation *c, const char *phrase) {
                 transcript_note(c->transcript, text);
 }
 
-static void on_line(const char *line, size_t size, void *userdata) {
+static void on_line(char *line, size_t size, void *userdata) {
         Conversation *c = userdata;
         const char *phrase = "it cannot be kept in memory";
         JsonWriter w = {};
@@ -382,6 +381,8 @@ static void on_line(const char *line, size_t size, void *userdata) {
 
         if (c->stage == STAGE_OVER)
                 return;
+        if (line)
+                rpc_mend(line, size);
         int r = line ? rpc_parse(line, size, &m, &phrase) : -EFBIG;
         if (r < 0)
                 take_bad_line(c, r == -EFBIG ? "it is too long" : phrase);
@@ -533,6 +534,7 @@ int conversation_turn(Conversation *c, const char **ret_problem) {
         if (!c->turn)
                 return refuse(ret_problem, "no prompt waits");
         c->interrupted = false;
+        c->n_bad_lines = 0; /* what comes now and then is no reason to end a long session */
         render_prompt(c, c->turn->text);
         updates_prompt(&c->links.updates, "turn-started", c->turn->number);
         c->awaited = ++c->last_id;

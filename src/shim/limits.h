@@ -20,7 +20,7 @@
 #define AGENT_CHUNK_SIZE (64U * 1024U)    /* read from an agent at once: what a pipe holds */
 #define AGENT_LINE_MAX (4U << 20)         /* one message of an agent's: a tool's output with a file in it */
 #define AGENT_QUEUE_MAX (2U << 20)        /* for an agent that does not read: a prompt in its longest form, and answers */
-#define AGENT_BAD_LINES_MAX 100U          /* then it is no conversation */
+#define AGENT_BAD_LINES_MAX 100U          /* since the last turn began; then it is no conversation */
 #define AGENT_END_USEC (2 * USEC_PER_SEC) /* between the end of an agent's output and its own */
 #define PROMPT_SIZE_MAX (128U * 1024U)    /* a person's words, and some pages that they paste */
 #define PROMPTS_MAX 64U                   /* that wait in one session */

@@ -41,67 +41,60 @@ static int read_number(const char *name, const char *value, uint64_t max, uint64
         return r;
 }
 
+/* Those that hold a text, or that something is so. False: it is none of them. */
+static bool read_plain(ShimOptions *o, int c) {
+        const struct {
+                int c;
+                const char **at;
+        } texts[] = {{'s', &o->session}, {'p', &o->socket}, {'h', &o->home}, {'b', &o->broker_socket}, {'l', &o->listen}, {'S', &o->scope}};
+        const struct {
+                int c;
+                bool *at;
+        } switches[] = {{'i', &o->interactive}, {'t', &o->strict}, {'n', &o->proxy_net}, {'j', &o->journal}, {'H', &o->help}, {'V', &o->version}};
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (texts[i].c == c) {
+                        *texts[i].at = optarg;
+                        return true;
+                }
+        for (size_t i = 0; i < ELEMENTSOF(switches); i++)
+                if (switches[i].c == c) {
+                        *switches[i].at = true;
+                        return true;
+                }
+        return false;
+}
+
 static int read_option(ShimOptions *o, int c, const char *name) {
         uint64_t number = 0;
-        int r = 0;
+        int r;
 
         switch (c) {
-        case 's':
-                o->session = optarg;
-                break;
-        case 'p':
-                o->socket = optarg;
-                break;
-        case 'h':
-                o->home = optarg;
-                break;
-        case 'b':
-                o->broker_socket = optarg;
-                break;
-        case 'l':
-                o->listen = optarg;
-                break;
-        case 'S':
-                o->scope = optarg;
-                break;
         case 'u':
-                r = read_number(name, optarg, UINT32_MAX - 1, &o->errandd_uid);
-                break;
-        case 'i':
-                o->interactive = true;
-                break;
-        case 't':
-                o->strict = true;
-                break;
-        case 'n':
-                o->proxy_net = true;
-                break;
-        case 'j':
-                o->journal = true;
-                break;
+                return read_number(name, optarg, UINT32_MAX - 1, &o->errandd_uid);
         case 'r':
         case 'c':
                 r = read_number(name, optarg, UINT16_MAX, &number);
                 *(c == 'r' ? &o->rows : &o->columns) = (uint16_t) number;
-                break;
+                return r;
         case 'a':
                 if (o->n_accepted_gaps == ELEMENTSOF(o->accepted_gaps)) {
                         log_error("--accept-gap is given more than %zu times", ELEMENTSOF(o->accepted_gaps));
                         return -EINVAL;
                 }
                 o->accepted_gaps[o->n_accepted_gaps++] = optarg;
-                break;
+                return 0;
         case 'g':
                 r = read_number(name, optarg, GRACE_USEC_MAX / USEC_PER_MSEC, &number);
                 o->grace_usec = number * USEC_PER_MSEC;
-                break;
+                return r;
         case 'C':
                 if (!streq(optarg, "acp")) {
                         log_error("--conversation %s: wants acp, the only protocol that is known here", optarg);
                         return -EINVAL;
                 }
                 o->conversation = true;
-                break;
+                return 0;
         case 'x':
                 return read_number(name, optarg, CONVERSATION_MSEC_MAX, &o->startup_ms);
         case 'q':
@@ -112,16 +105,9 @@ static int read_option(ShimOptions *o, int c, const char *name) {
                 return read_number(name, optarg, INT64_MAX, &o->file_max);
         case 'f':
                 return read_fd(o, optarg);
-        case 'H':
-                o->help = true;
-                break;
-        case 'V':
-                o->version = true;
-                break;
         default:
-                return -EINVAL;
+                return read_plain(o, c) ? 0 : -EINVAL;
         }
-        return r;
 }
 
 static int check(const ShimOptions *o) {

@@ -39,18 +39,18 @@ static int hold(RpcLines *l, const char *data, size_t size) {
         return 0;
 }
 
-static void give(const char *line, size_t size, RpcLineHandler handler, void *userdata) {
+static void give(char *line, size_t size, RpcLineHandler handler, void *userdata) {
         if (size > 0 && line[size - 1] == '\r')
                 size--;
         if (size > 0)
                 handler(line, size, userdata);
 }
 
-int rpc_lines_push(RpcLines *l, const char *data, size_t size, RpcLineHandler handler, void *userdata) {
+int rpc_lines_push(RpcLines *l, char *data, size_t size, RpcLineHandler handler, void *userdata) {
         int r = 0;
 
         while (size > 0) {
-                const char *end = memchr(data, '\n', size);
+                char *end = memchr(data, '\n', size);
                 size_t n = end ? (size_t) (end - data) : size;
 
                 if (!end || l->size > 0 || l->skipping) {
@@ -73,6 +73,41 @@ int rpc_lines_push(RpcLines *l, const char *data, size_t size, RpcLineHandler ha
                 size -= n + 1;
         }
         return r;
+}
+
+/* "\uXXXX" at s; -1: it is none. */
+static int escaped_unit(const char *s, size_t size) {
+        int value = 0;
+
+        if (size < 6 || s[0] != '\\' || s[1] != 'u')
+                return -1;
+        for (size_t i = 2; i < 6; i++) {
+                int digit = ascii_hex_value(s[i]);
+                if (digit < 0)
+                        return -1;
+                value = value * 16 + digit;
+        }
+        return value;
+}
+
+void rpc_mend(char *line, size_t size) {
+        char *end = line + size;
+
+        for (char *at = line; (at = memchr(at, '\\', (size_t) (end - at)));) {
+                int unit = escaped_unit(at, (size_t) (end - at));
+                size_t n = unit >= 0 ? 6 : MIN((size_t) (end - at), (size_t) 2);
+
+                if (unit >= 0xd800 && unit < 0xdc00) {
+                        int low = escaped_unit(at + 6, (size_t) (end - at) - 6);
+                        if (low >= 0xdc00 && low < 0xe000) {
+                                at += 12;
+                                continue;
+                        }
+                }
+                if (unit == 0 || (unit >= 0xd800 && unit < 0xe000))
+                        memcpy(at + 2, "fffd", 4);
+                at += n;
+        }
 }
 
 static int refuse(const char **ret_phrase, const char *phrase) {

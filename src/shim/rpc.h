@@ -22,12 +22,12 @@ typedef struct RpcLines {
         bool skipping; /* a line that was too long */
 } RpcLines;
 
-/* line is not ended by a NUL. NULL: it was longer than AGENT_LINE_MAX, and is gone. */
-typedef void (*RpcLineHandler)(const char *line, size_t size, void *userdata);
+/* line is not ended by a NUL, and the handler's to change. NULL: it was longer than AGENT_LINE_MAX, and is gone. */
+typedef void (*RpcLineHandler)(char *line, size_t size, void *userdata);
 
 /* Gives every line that is whole now, without its end; empty ones are passed over. 0 or -ENOMEM, with which what was held is lost. The handler may not
  * call this, nor rpc_lines_done(). */
-int rpc_lines_push(RpcLines *l, const char *data, size_t size, RpcLineHandler handler, void *userdata);
+int rpc_lines_push(RpcLines *l, char *data, size_t size, RpcLineHandler handler, void *userdata);
 void rpc_lines_done(RpcLines *l);
 
 typedef enum RpcKind {
@@ -48,6 +48,10 @@ typedef struct RpcMessage {
         JsonView params; /* {}: none */
         JsonView result, error;
 } RpcMessage;
+
+/* Puts U+FFFD, which takes as many bytes, in place of what JSON can write and no C string or UTF-8 can hold: a NUL, and half of a surrogate pair, as is left by
+ * programs that cut a text in the middle of a character. */
+void rpc_mend(char *line, size_t size);
 
 /* The views are of the line. -EBADMSG with a phrase in *ret_phrase, which is constant. */
 int rpc_parse(const char *line, size_t size, RpcMessage *ret, const char **ret_phrase);

@@ -6,11 +6,12 @@ errand_world.enter()
 
 # pylint: disable=wrong-import-position
 import os
+import ssl
 import threading
 import time
 
 from errand_broker import Broker, Provider
-from errand_test import case, run
+from errand_test import case, run, source
 from errand_upstream import Peer
 from errand_world import world
 
@@ -319,6 +320,45 @@ def bad_ca(t):
     answer = broker.call("p")
     t.equal(answer.status, 502, "status")
     t.contains(answer.body, b"caFile", "body")
+
+
+class Tls:
+    """The server's side of TLS, whose bytes are sent when the test says so."""
+
+    def __init__(self, far):
+        self.far, self.incoming, self.outgoing = far, ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(source("tests/peers/ca/server.pem"), source("tests/peers/ca/server-key.pem"))
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+
+    def flush(self):
+        self.far.send(self.outgoing.read())
+
+    def step(self, function, *arguments):
+        """Its result, once there is enough to read."""
+        while True:
+            try:
+                return function(*arguments)
+            except ssl.SSLWantReadError:
+                if self.outgoing.pending:
+                    self.flush()
+                self.incoming.write(self.far.socket.recv(65536))
+
+
+@case("an answer that comes in one piece with the tickets of its connection is passed on at once", timeout=20)
+def with_tickets(t):
+    peer = Peer(t, "9.9.9.9", 443)
+    broker = Broker(t).start({"p": Provider(base_url="https://provider.example")})
+    client = broker.connect()
+    client.send(broker.route_request("p", "/1"))
+    server = Tls(peer.accept())
+    server.step(server.tls.do_handshake)
+    t.check(server.outgoing.pending > 0, "the server has no ticket to send")
+    held = server.outgoing.read()
+    server.step(server.tls.read, 65536)
+    server.tls.write(OK)
+    server.far.send(held + server.outgoing.read())
+    t.equal(client.answer().body, b"ok", "the answer")
 
 
 if __name__ == "__main__":

@@ -12,12 +12,14 @@ static struct {
         sd_bus *bus;
         char listener[64], state[32];
         uint64_t prompts;
-        unsigned long long turn, queued;
+        long long turn, queued;
         char buffer[1 << 20];
         size_t size;
 } c;
 
 static int describe(sd_bus_message *m) {
+        if (c.turn < 0) /* it is not known yet */
+                return sd_bus_reply_method_return(m, "a{sv}", 2, "State", "s", c.state, "Protocol", "s", "acp");
         return sd_bus_reply_method_return(m, "a{sv}", 5, "State", "s", c.state, "Protocol", "s", strstr(sd_bus_message_get_path(m), "b2") ? "none" : "acp",
                                           "Turn", "t", (uint64_t) c.turn, "QueuedPrompts", "t", (uint64_t) c.queued, "ExitReason", "s", "exited");
 }
@@ -114,8 +116,8 @@ static int obey(char *record) {
         if (!streq(word, "standing"))
                 return emit(word, &record);
         (void) snprintf(c.state, sizeof(c.state), "%s", strsep(&record, FIELD));
-        c.turn = (unsigned long long) atoll(strsep(&record, FIELD));
-        c.queued = (unsigned long long) atoll(strsep(&record, FIELD));
+        c.turn = atoll(strsep(&record, FIELD));
+        c.queued = atoll(strsep(&record, FIELD));
         printf("standing\n");
         return fflush(stdout);
 }
@@ -141,7 +143,7 @@ int conversation_begin(sd_bus *bus, sd_event *event, const char *standing) {
         int r = sd_bus_add_filter(bus, NULL, on_message, NULL);
 
         c.bus = bus;
-        if (sscanf(standing, "%31s %llu %llu", c.state, &c.turn, &c.queued) != 3)
+        if (sscanf(standing, "%31s %lld %lld", c.state, &c.turn, &c.queued) != 3)
                 return -EINVAL;
         return r < 0 ? r : sd_event_add_io(event, NULL, STDIN_FILENO, 1 /* EPOLLIN */, on_input, NULL);
 }

@@ -11,5 +11,5 @@
 
 #include <systemd/sd-bus.h>
 
-/* standing: as above, with blanks: "running 0 0". */
+/* standing: as above, with blanks: "running 0 0"; a TURN of -1 is not known. */
 int conversation_begin(sd_bus *bus, sd_event *event, const char *standing);

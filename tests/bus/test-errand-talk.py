@@ -221,6 +221,8 @@ def _(t):
 def _(t):
     daemon, _, process = prompted(t)
     lines = Lines(process.stderr)
+    daemon.update("message", text="begun")
+    os.read(process.stdout.fileno(), 5)
     process.send_signal(signal.SIGINT)
     lines.until("a second Ctrl-C leaves")
     daemon.calls("Interrupt /org/errand1/session/a1")
@@ -270,8 +272,10 @@ def _(t):
 def _(t):
     daemon, _, process = prompted(t)
     lines = Lines(process.stderr)
-    daemon.again("running 0 0")
+    daemon = daemon.again("running -1 0")  # it does not know yet
+    daemon.calls("Subscribe")
     lines.until("errandd is back")
+    daemon.standing("running", 0, 0)
     lines.until("the turn has ended while errandd did not listen")
     t.equal(process.wait(), FAILED, "its end")
 

@@ -15,7 +15,7 @@ typedef struct Lines {
         unsigned n;
 } Lines;
 
-static void on_line(const char *line, size_t size, void *userdata) {
+static void on_line(char *line, size_t size, void *userdata) {
         Lines *l = userdata;
 
         HOLDS(line && size > 0 && !memchr(line, '\n', size));
@@ -31,9 +31,14 @@ static Lines split(const char *data, size_t size, size_t step) {
         RpcLines lines = {};
         Lines l = {};
 
+        char *copy = malloc(size + 1);
+        HOLDS(copy);
+        if (size > 0)
+                memcpy(copy, data, size);
         for (size_t at = 0; at < size; at += step)
-                HOLDS(rpc_lines_push(&lines, data + at, MIN(step, size - at), on_line, &l) == 0);
+                HOLDS(rpc_lines_push(&lines, copy + at, MIN(step, size - at), on_line, &l) == 0);
         rpc_lines_done(&lines);
+        free(copy);
         return l;
 }
 
@@ -134,6 +139,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 char *line = malloc(n); /* of its own, so that a step beyond its end is seen */
                 HOLDS(line);
                 memcpy(line, whole.text + at, n);
+                bool good = json_check(line, n, RPC_DEPTH_MAX, NULL) == 0;
+                try_line(line, n);
+                rpc_mend(line, n);
+                HOLDS(!good || memcmp(line, whole.text + at, n) == 0);
                 try_line(line, n);
                 free(line);
                 at += n + 1;

@@ -391,6 +391,33 @@ def root_without_capabilities(w):
     check(r.status == NOT_RUN and "cannot become uid" in r.err and "CAP_SETUID" in r.err and r.out == "", r)
 
 
+def account_of_a_service(w):
+    """One that is in no file: it is asked for by getent, and its groups."""
+    if not w.as_root:
+        return "not root"
+    home = w.mkdir("service")
+    os.chown(home, 61234, 61235)
+    stub = w.write("getent", """#!/bin/sh
+case "$*" in
+"-- passwd stranger"|"-- passwd 61234") echo stranger:x:61234:61235::/home/stranger:/bin/sh;;
+"-- group 61235") echo strangers:x:61235:;;
+"-- initgroups stranger") echo "stranger              61236 61237";;
+*) exit 2;;
+esac
+""", 0o755)
+    for user in ("stranger", "61234"):
+        command = ["unshare", "--mount", "/bin/sh", "-c", f'mount --bind {stub} /usr/bin/getent && exec "$@"', "sh", "strace", "-f", "-e",
+                   "trace=setgroups", w.bailey, "run", "--user", user, "--home", home, "/bin/sh", "-c", "id -u; id -un; id -g; id -gn"]
+        r = Run(subprocess.run(command, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+                               timeout=50, check=False))
+        check(r.status == 0 and r.out == "61234\nstranger\n61235\nstrangers\n", r)
+        check("setgroups(3, [61235, 61236, 61237])" in r.err, r)
+    command[4] = 'mount --bind /dev/null /usr/bin/getent && exec "$@"'
+    r = Run(subprocess.run(command, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
+                           check=False))
+    check(r.status == 0 and r.out == "61234\nuser\n61234\nuser\n" and "setgroups(0, NULL)" in r.err, r)
+
+
 def not_another_account(w):
     target = program(w)
     r = w.call("show", "--user", "root", target)
@@ -419,5 +446,6 @@ main([
     ("uid 0 runs nothing: --user, SUDO_UID, the directory's owner, or a refusal", root_needs_account),
     ("uid 0 is given up before the policy is read", root_reads_nothing_first),
     ("C006: uid 0 without capabilities is told why", root_without_capabilities),
+    ("C006: an account that is in no file has its entry and groups", account_of_a_service),
     ("only root chooses another account", not_another_account),
 ])

@@ -428,13 +428,23 @@ def _(t):
     t.lacks(c.session.transcript(), "was ignored", "the transcript")
 
 
-@case("T022: after a hundred such lines the conversation has failed")
+@case("what JSON can write and UTF-8 cannot hold is not a reason to lose a message: a NUL, half of a surrogate pair")
 def _(t):
     c = start(t)
-    t.equal(c.turn("garbage 100; say x")[-1][1]["reason"], "end_turn", "a hundred")
-    c.begin("garbage 1; wait")
-    text = "the agent wrote more than 100 lines that are no messages, the last: it is not JSON, or nested too deep"
-    t.equal(c.update("turn-ended"), {"prompt": 2, "reason": "error", "text": text}, "the turn")
+    line = ('raw {"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"acp-session-1","update":{"sessionUpdate":"agent_message_chunk",'
+            '"content":{"type":"text","text":"%s"}}}}')
+    seen = c.turn("\n".join([line % r"a\u0000b \ud83d \ude00 \ud83d\ude00 \\\u0000 \\u0000 \ud83d\u0041 \ud83d", "say x"]))
+    t.equal(texts(seen), "a\ufffdb \ufffd \ufffd \U0001f600 \\\ufffd \\u0000 \ufffdA \ufffdx\n", "the message")
+
+
+@case("T022: after a hundred such lines in a turn the conversation has failed")
+def _(t):
+    c = start(t)
+    for _ in range(2):
+        t.equal(c.turn("garbage 100; say x")[-1][1]["reason"], "end_turn", "a hundred")
+    c.begin("garbage 101; wait")
+    text = "the agent wrote more than 100 lines in a turn that are no messages, the last: it is not JSON, or nested too deep"
+    t.equal(c.update("turn-ended"), {"prompt": 3, "reason": "error", "text": text}, "the turn")
     last, _ = c.ended()
     t.equal((last["reason"], last["text"]), ("killed", text), "the session")
 

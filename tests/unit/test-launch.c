@@ -93,6 +93,13 @@ static void test_refused(void) {
                 {MEMBERS ",\"interactive\":false,\"brokerSocket\":\"/b\",\"listen\":\"127.0.0.1:0\"", "\"listen\" is not 127.0.0.1:PORT"},
                 {MEMBERS ",\"interactive\":false,\"brokerSocket\":\"/b\",\"listen\":\"192.0.2.1:80\"", "\"listen\" is not 127.0.0.1:PORT"},
                 {MEMBERS ",\"interactive\":false,\"brokerSocket\":\"/b\"", "\"brokerSocket\" and \"listen\" are given together or not at all"},
+                {MEMBERS ",\"interactive\":false,\"conversation\":true", "\"conversation\" is not an object of protocol, startupMs, questionMs and abortMs"},
+                {MEMBERS ",\"interactive\":false,\"conversation\":{\"protocol\":\"none\"}",
+                 "the \"protocol\" of \"conversation\" is not \"acp\", the only one that is known here"},
+                {MEMBERS ",\"interactive\":false,\"conversation\":{\"protocol\":\"acp\",\"startupMs\":1,\"questionMs\":1,\"abortMs\":0}",
+                 "\"conversation\" has a time of 0, in which no agent can answer"},
+                {MEMBERS ",\"interactive\":true,\"conversation\":{\"protocol\":\"acp\",\"startupMs\":1,\"questionMs\":1,\"abortMs\":1}",
+                 "\"conversation\" and \"interactive\" are two uses of one terminal or pipe"},
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
@@ -102,6 +109,17 @@ static void test_refused(void) {
                 CHECK(!p);
                 CHECK_STR(problem, table[i].problem);
         }
+}
+
+static void test_conversation(void) {
+        static const char members[] = MEMBERS ",\"interactive\":false,\"conversation\":{\"protocol\":\"acp\",\"startupMs\":1,\"questionMs\":2,\"abortMs\":3}";
+        _cleanup_(launch_plan_freep) LaunchPlan *p = NULL;
+        _cleanup_free_ char *problem = NULL;
+
+        CHECK_INT(parse(members, FDS, NULL, 0, &p, &problem), 0);
+        CHECK(p->conversation && p->startup_ms == 1 && p->question_ms == 2 && p->abort_ms == 3);
+        CHECK_INT(parse(members, FDS ",\"stdin\"", (const int[]){open("/dev/null", O_RDONLY | O_CLOEXEC)}, 1, &p, &problem), -EBADMSG);
+        CHECK_STR(problem, "the descriptor \"stdin\" has no place in such a launch");
 }
 
 static void test_fds_refused(void) {
@@ -240,6 +258,7 @@ int main(void) {
         RUN(test_whole, "a launch with everything");
         RUN(test_least, "a launch with the least");
         RUN(test_refused, "C199: members that are missing, unknown, or of another kind");
+        RUN(test_conversation, "C199: a launch with a conversation, which leaves no place for files of the caller's");
         RUN(test_fds_refused, "C199: descriptors that are unknown, out of place, or of another kind, are refused and closed");
         RUN(test_ids, "C199: what a session's id may be");
         RUN(test_scope, "D003: a scope with everything, and with the least");

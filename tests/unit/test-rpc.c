@@ -7,14 +7,17 @@
 
 static char seen[256];
 
-static void on_line(const char *line, size_t size, _unused_ void *userdata) {
+static void on_line(char *line, size_t size, _unused_ void *userdata) {
         size_t at = strlen(seen);
 
         (void) snprintf(seen + at, sizeof(seen) - at, "<%.*s>", line ? (int) size : 1, line ?: "!");
 }
 
 static void push(RpcLines *l, const char *text) {
-        CHECK_INT(rpc_lines_push(l, text, strlen(text), on_line, NULL), 0);
+        _cleanup_free_ char *data = strdup(text);
+
+        CHECK(data);
+        CHECK_INT(rpc_lines_push(l, data, strlen(data), on_line, NULL), 0);
 }
 
 static void test_lines(void) {
@@ -49,6 +52,29 @@ static void test_long_lines(void) {
         CHECK_INT(strlen(seen), sizeof(seen) - 1);
         CHECK_INT(l.room, 0);
         rpc_lines_done(&l);
+}
+
+static void test_mended(void) {
+        static const struct {
+                const char *line, *mended;
+        } rows[] = {
+                {"\\u0000", "\\ufffd"},
+                {"\\\\u0000\\\\", "\\\\u0000\\\\"},
+                {"\\ud83d\\uDE00", "\\ud83d\\uDE00"},
+                {"\\ud83d\\ud83d\\ude00", "\\ufffd\\ud83d\\ude00"},
+                {"\\ude00x\\udbff", "\\ufffdx\\ufffd"},
+                {"\\ud83d\\", "\\ufffd\\"},
+                {"\\ud83", "\\ud83"},
+                {"\\u000g\\u00", "\\u000g\\u00"},
+                {"", ""},
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
+                _cleanup_free_ char *line = strdup(rows[i].line);
+                CHECK(line);
+                rpc_mend(line, strlen(line));
+                CHECK_STR(line, rows[i].mended);
+        }
 }
 
 static void test_messages(void) {
@@ -164,6 +190,7 @@ static void test_written(void) {
 int main(void) {
         RUN(test_lines, "bytes become lines, wherever they are cut");
         RUN(test_long_lines, "C190: a line of more than 4 MiB is skipped and told, and nothing of it is kept");
+        RUN(test_mended, "what no C string can hold is put another character for, and nothing else is changed");
         RUN(test_messages, "T022: what is a message, and what is none");
         RUN(test_long_names, "a method that is too long is one that nobody knows, an id that is too long none");
         RUN(test_views, "values are found in a text, and told as they are");

@@ -7,6 +7,15 @@ static void test_crc(void) {
         /* RFC 3720, appendix B.4. */
         CHECK(crc32c("123456789", 9) == 0xe3069283U);
         CHECK(crc32c((uint8_t[32]){}, 32) == 0x8a9136aaU);
+        CHECK(crc32c_by_table("123456789", 9) == 0xe3069283U);
+
+        /* Whatever remains of a word, and wherever it begins. */
+        uint8_t bytes[64];
+        for (size_t i = 0; i < sizeof(bytes); i++)
+                bytes[i] = (uint8_t) (i * 37 + 200);
+        for (size_t from = 0; from < 8; from++)
+                for (size_t size = 0; from + size <= sizeof(bytes); size++)
+                        CHECK(crc32c(bytes + from, size) == crc32c_by_table(bytes + from, size));
 }
 
 static void test_round_trip(void) {
