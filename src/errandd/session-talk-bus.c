@@ -193,17 +193,18 @@ static int do_now(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error
 }
 
 static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error *error) {
-        char *reply = strdup(deeds[said->verb].reply);
+        _cleanup_free_ char *reply = deeds[said->verb].reply ? strdup(deeds[said->verb].reply) : NULL;
         Operation *o;
         Fault f = {};
         int r;
 
-        r = reply ? operation_new(t->link, m, "", &o, error) : -ENOMEM;
-        if (r < 0) {
-                free(reply);
+        if (deeds[said->verb].reply && !reply)
+                return -ENOMEM;
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
                 return r;
-        }
-        operation_set_text(o, reply);
+        if (reply) /* else the deed says itself what was done */
+                operation_set_text(o, TAKE_PTR(reply));
         r = deeds[said->verb].later(t, said, operation_done, o, &f);
         if (r < 0) {
                 operation_free(o);
