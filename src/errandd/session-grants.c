@@ -168,7 +168,10 @@ static int give(Session *s, Grant *g, int error, Fault *f) {
 
         if (error < 0)
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-error));
-        int r = tell_broker(s, g, 0, false);
+        int r = check_state(s, f); /* it may have ended meanwhile */
+        if (r < 0)
+                return r;
+        r = tell_broker(s, g, 0, false);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         g->pending = false;
@@ -277,8 +280,10 @@ static void on_use_written(Manager *m, const char *id, int error, void *userdata
 
         if (error < 0)
                 log_session_warning_errno(error, id, "the use of a grant cannot be written yet; the spool has it: %m");
-        if (g)
-                g->use_pending = error < 0;
+        if (!g)
+                return;
+        g->use_pending = error < 0;
+        g->use_writing = false;
 }
 
 static int write_use(Session *s, uint32_t number) {
@@ -294,6 +299,8 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
                 return 0; /* revoked meanwhile */
         if (r == 0 && !g->use_pending)
                 return 0;
+        if (g->use_writing) /* asked again each second, and the disk may take minutes */
+                return -EINPROGRESS;
         if (r > 0) {
                 g->use_pending = true;
                 log_grant(s, g, EVENT_GRANT_USED, "used");
@@ -301,5 +308,8 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
                         o->grant_changed(s, g, o->userdata);
         }
         r = write_use(s, number);
-        return r < 0 ? r : -EINPROGRESS;
+        if (r < 0)
+                return r;
+        g->use_writing = true;
+        return -EINPROGRESS;
 }

@@ -99,6 +99,27 @@ static void test_hanging(void) {
         safe_close(fds[1]);
 }
 
+static Worker *followed;
+static Thing following = {.gate = -EBADF};
+
+static void on_done_follow(_unused_ void *data) {
+        CHECK_INT(worker_do(followed, &class, &following, NULL), 0);
+}
+
+static void test_following(void) {
+        static const WorkClass first_class = {.run = run, .done = on_done_follow, .free = on_free};
+        Thing first = {.gate = -EBADF};
+        sd_event *event;
+
+        CHECK(sd_event_new(&event) >= 0);
+        CHECK_INT(worker_new(event, "test", 3, &followed), 0);
+        CHECK_INT(worker_do(followed, &first_class, &first, NULL), 0);
+        CHECK_INT(worker_wait(followed, LONG_USEC), 0);
+        CHECK(first.freed && following.done && following.freed);
+        worker_free(followed);
+        sd_event_unref(event);
+}
+
 /* Its end is not waited for; what comes of it goes by itself. */
 static void test_left(void) {
         Thing hangs = {}, behind = {.gate = -EBADF};
@@ -127,6 +148,7 @@ static void test_left(void) {
 int main(void) {
         RUN(test_order, "works are done in their order, and heard of in it");
         RUN(test_hanging, "T020: one that hangs keeps the loop from nothing; what is behind it waits, and no more than so many");
+        RUN(test_following, "what follows from a work is waited for, too");
         RUN(test_left, "a worker is left with one that hangs, and nothing of it is lost");
         return TEST_END();
 }
