@@ -168,10 +168,7 @@ static int give(Session *s, Grant *g, int error, Fault *f) {
 
         if (error < 0)
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-error));
-        int r = check_state(s, f); /* it may have ended meanwhile */
-        if (r < 0)
-                return r;
-        r = tell_broker(s, g, 0, false);
+        int r = tell_broker(s, g, 0, false); /* where the session has ended meanwhile, its next start does */
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         g->pending = false;

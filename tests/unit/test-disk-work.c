@@ -131,26 +131,6 @@ static void give(const char *duration, Answer *a) {
         CHECK_INT(session_grant(w.session, &owner, "a.example", duration, on_given, a, &f), 0);
 }
 
-static void test_grant(void) {
-        Answer a = {}, b = {};
-
-        begin();
-        give("always", &a);
-        CHECK_INT(a.n, 0);
-        CHECK_INT(worker_wait(w.m.disk, LONG_USEC), 0);
-        CHECK(a.n == 1 && a.code == ERROR_NONE);
-        hold();
-        give("always", &b);
-        w.session->run = NULL;
-        w.session->record->state = SESSION_STOPPED;
-        release();
-        CHECK_INT(b.n, 1);
-        CHECK_INT(b.code, ERROR_WRONG_STATE);
-        CHECK_INT(session_grants(w.session)->n_grants, 1);
-        CHECK_INT(grants_on_disk("one"), 1);
-        end();
-}
-
 static void test_again(void) {
         Answer given = {}, removed = {}, revoked = {};
         Fault f = {};
@@ -207,7 +187,6 @@ static void test_removed(void) {
 }
 
 int main(void) {
-        RUN(test_grant, "a grant that is on disk when its session has ended is not given");
         RUN(test_again, "what was to be written into a record that has gone does not come into the next one of its id");
         RUN(test_use, "T020: the use of a grant waits for the disk once, however often it is told");
         RUN(test_removed, "a record that has gone can be removed again");

@@ -13,8 +13,8 @@
 typedef struct Thing {
         int gate; /* -EBADF: none */
         unsigned number;
-        atomic_bool begun, ran;
-        bool done, freed;
+        atomic_bool begun, ran, freed;
+        bool done;
 } Thing;
 
 static unsigned order[8], n_order;
@@ -37,7 +37,7 @@ static void on_done(void *data) {
 }
 
 static void on_free(void *data) {
-        ((Thing *) data)->freed = true;
+        atomic_store(&((Thing *) data)->freed, true);
 }
 
 static const WorkClass class = {.run = run, .done = on_done, .free = on_free};
@@ -138,7 +138,7 @@ static void test_left(void) {
         worker_free(w);
         sd_event_unref(event);
         CHECK(write(fds[1], "x", 1) == 1);
-        while (!*(volatile bool *) &behind.freed)
+        while (!atomic_load(&behind.freed))
                 usleep(1000);
         CHECK(!hangs.done && !behind.done && !atomic_load(&behind.begun));
         safe_close(fds[0]);
