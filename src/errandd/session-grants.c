@@ -16,16 +16,33 @@ static int write_grants(Session *s, DiskDone done, void *userdata) {
         return r < 0 ? r : disk_replace(s->manager, s->record->id, GRANT_LIST_NAME, text, size, done, userdata);
 }
 
+static void write_along(Session *s);
+
 /* Where nobody waits for it. */
-static void on_written(_unused_ Manager *m, const char *id, int error, _unused_ void *userdata) {
+static void on_written(Manager *m, const char *id, int error, _unused_ void *userdata) {
+        Session *s = manager_find(m, id);
+
         if (error < 0)
                 log_session_warning_errno(error, id, "its grants cannot be written, ignoring: the next change writes them: %m");
+        if (!s)
+                return;
+        bool again = s->along_again;
+        s->along_writing = s->along_again = false;
+        if (again)
+                write_along(s);
 }
 
+/* One at a time: the disk may take minutes for it, and a thousand grants may end meanwhile, each with the text of all others. */
 static void write_along(Session *s) {
+        if (s->along_writing) {
+                s->along_again = true;
+                return;
+        }
         int r = write_grants(s, on_written, NULL);
         if (r < 0)
-                on_written(s->manager, s->record->id, r, NULL);
+                log_session_warning_errno(r, s->record->id, "its grants cannot be written, ignoring: the next change writes them: %m");
+        else
+                s->along_writing = true;
 }
 
 static bool ended(const Grant *g, const GrantClock *now) {

@@ -174,6 +174,28 @@ static void test_use(void) {
         end();
 }
 
+static void test_ends(void) {
+        Answer given = {}, more = {};
+
+        begin();
+        for (unsigned i = 0; i < 2 * WORKS; i++) {
+                give("10m", &given);
+                CHECK_INT(worker_wait(w.m.disk, LONG_USEC), 0);
+        }
+        CHECK_INT(given.n, 2 * WORKS);
+        hold();
+        for (unsigned i = 0; i < 2 * WORKS; i++) {
+                w.session->grants.grants[0].span = 1;
+                CHECK_INT(session_grants_to_broker(w.session, false), 0);
+                CHECK_INT(w.session->grants.n_grants, 2 * WORKS - 1 - i);
+        }
+        give("always", &more);
+        release();
+        CHECK(more.n == 1 && more.code == ERROR_NONE);
+        CHECK_INT(grants_on_disk("one"), 1);
+        end();
+}
+
 static void test_removed(void) {
         Answer a = {};
 
@@ -189,6 +211,7 @@ static void test_removed(void) {
 int main(void) {
         RUN(test_again, "what was to be written into a record that has gone does not come into the next one of its id");
         RUN(test_use, "T020: the use of a grant waits for the disk once, however often it is told");
+        RUN(test_ends, "T020: however many grants end meanwhile, that waits for the disk once");
         RUN(test_removed, "a record that has gone can be removed again");
         return TEST_END();
 }
