@@ -79,7 +79,7 @@ static int ask(const char *database, const char *key, char **ret) {
 
         if (!text)
                 return log_oom();
-        int r = program_run(arguments, "", -1, text, GETENT_SIZE_MAX);
+        int r = program_run(-EBADF, arguments, "", -1, text, GETENT_SIZE_MAX);
         if (r != 0)
                 return r < 0 ? r : r == EXIT_NO_PROGRAM ? -ENOPKG : -ENOENT;
         *ret = TAKE_PTR(text);

@@ -25,15 +25,19 @@ static bool keep_capability(int capability) {
         return syscall(SYS_capset, &header, data) >= 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) >= 0;
 }
 
-_noreturn_ static void execute(const char *const *arguments, int input, int output, int capability) {
+_noreturn_ static void execute(int program, const char *const *arguments, int input, int output, int capability) {
         static char *const none[] = {NULL};
         sigset_t empty;
 
         (void) sigemptyset(&empty);
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && keep_capability(capability) && chdir("/") >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
-            dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 && fd_close_all_except(3, NULL, 0) >= 0 &&
-            sigprocmask(SIG_SETMASK, &empty, NULL) >= 0)
-                (void) execve(arguments[0], (char *const *) arguments, none);
+            dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 && fd_close_all_except(3, &program, program >= 0) >= 0 &&
+            sigprocmask(SIG_SETMASK, &empty, NULL) >= 0) {
+                if (program >= 0)
+                        (void) syscall(SYS_execveat, program, "", arguments, none, AT_EMPTY_PATH);
+                else
+                        (void) execve(arguments[0], (char *const *) arguments, none);
+        }
         _exit(EXIT_NO_PROGRAM);
 }
 
@@ -54,7 +58,7 @@ static int open_text(const char *text) {
         return r;
 }
 
-int program_run(const char *const *arguments, const char *input, int capability, char *ret_output, size_t size) {
+int program_run(int program, const char *const *arguments, const char *input, int capability, char *ret_output, size_t size) {
         int pair[2], status;
 
         _cleanup_close_ int in = open_text(input);
@@ -67,7 +71,7 @@ int program_run(const char *const *arguments, const char *input, int capability,
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                execute(arguments, in, theirs, capability);
+                execute(program, arguments, in, theirs, capability);
         theirs = safe_close(theirs);
         ssize_t n = read_all(ours, ret_output, size - 1);
         ret_output[MAX(n, 0)] = 0;
