@@ -200,10 +200,12 @@ static int take_groups(const Account *a) {
         if (!groups)
                 return log_oom();
         groups[0] = a->gid;
-        /* Its name, then numbers. */
-        for (const char *word = strtok_r(text, " \t\n", &save); (word = strtok_r(NULL, " \t\n", &save)); n++) {
+        /* Its name, in which there may be spaces and what looks like a group, then numbers. */
+        const char *end = startswith(text, a->name);
+        char *numbers = end && strchr(" \t\n", *end) ? text + strlen(a->name) : text;
+        for (const char *word = strtok_r(numbers, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save), n++) {
                 uint64_t number;
-                if (parse_u64(word, UID_VALID_MAX, &number) < 0)
+                if (numbers == text || parse_u64(word, UID_VALID_MAX, &number) < 0)
                         return log_error_errno(-EBADMSG, "Failed to read the groups of %s that " GETENT " gave; nothing was run", a->name);
                 groups[n] = (gid_t) number;
         }
