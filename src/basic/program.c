@@ -58,12 +58,9 @@ static int open_text(const char *text) {
         return r;
 }
 
-int program_run(int program, const char *const *arguments, const char *input, int capability, char *ret_output, size_t size) {
+static int run(int program, const char *const *arguments, int input, int capability, char *ret_output, size_t size) {
         int pair[2], status;
 
-        _cleanup_close_ int in = open_text(input);
-        if (in < 0)
-                return in;
         if (pipe2(pair, O_CLOEXEC) < 0)
                 return -errno;
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
@@ -71,7 +68,7 @@ int program_run(int program, const char *const *arguments, const char *input, in
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                execute(program, arguments, in, theirs, capability);
+                execute(program, arguments, input, theirs, capability);
         theirs = safe_close(theirs);
         ssize_t n = read_all(ours, ret_output, size - 1);
         ret_output[MAX(n, 0)] = 0;
@@ -82,4 +79,19 @@ int program_run(int program, const char *const *arguments, const char *input, in
         if (n < 0)
                 return (int) n;
         return WIFEXITED(status) ? WEXITSTATUS(status) : -EPIPE;
+}
+
+int program_run(int program, const char *const *arguments, const char *input, int capability, char *ret_output, size_t size) {
+        const struct sigaction usual = {.sa_handler = SIG_DFL};
+        struct sigaction before;
+
+        _cleanup_close_ int in = open_text(input);
+        if (in < 0)
+                return in;
+        /* Where it is ignored, as some callers leave it, the kernel keeps no status. */
+        if (sigaction(SIGCHLD, &usual, &before) < 0)
+                return -errno;
+        int r = run(program, arguments, in, capability, ret_output, size);
+        (void) sigaction(SIGCHLD, &before, NULL);
+        return r;
 }

@@ -416,6 +416,10 @@ esac
                                timeout=50, check=False))
         check(r.status == 0 and r.out == "61234\nstranger\n61235\nstrangers\n", r)
         check("setgroups(3, [61235, 61236, 61237])" in r.err, r)
+    # A caller that ignores SIGCHLD.
+    r = Run(subprocess.run([*command[:6], "env", "--ignore-signal=CHLD", *command[6:]], cwd=w.work, env=w.environment,
+                           stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50, check=False))
+    check(r.status == 0 and "setgroups(3, [61235, 61236, 61237])" in r.err, r)
     # A name with a space, and an answer about somebody else.
     for user, uid, words in (("joe 27", 61238, "setgroups(2, [61235, 61236])"), ("other", 61239, "Failed to read the groups of other")):
         os.chown(home, uid, 61235)
