@@ -427,7 +427,14 @@ esac
         r = Run(subprocess.run(other, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
                                check=False))
         check(words in r.err and (r.status == NOT_RUN or r.out.startswith(f"{uid}\n")), r)
+    # That getent fails does not mean that there is none: what root stands for would have other groups.
     os.chown(home, 61234, 61235)
+    w.write("broken", "#!/bin/sh\nexit 1\n", 0o755)
+    broken = [word.replace(stub, w.path("broken")) for word in command]
+    for user in ("stranger", "61234"):
+        r = Run(subprocess.run([user if word == "61234" else word for word in broken], cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL,
+                               capture_output=True, encoding="utf-8", timeout=50, check=False))
+        check(r.status == NOT_RUN and "Failed to ask /usr/bin/getent" in r.err and r.out == "", r)
     command[4] = 'mount --bind /dev/null /usr/bin/getent && exec "$@"'
     r = Run(subprocess.run(command, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
                            check=False))
