@@ -390,7 +390,7 @@ def libraries(w):
                             cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     lines = traced.stderr.splitlines()
     started = [line for line in lines if "execveat(" in line]
-    words = r'"", \["bailey-netfilter"\], \[\]' if w.as_root else "0x[0-9a-f]+, 0x[0-9a-f]+, 0x[0-9a-f]+"
+    words = r'("", \["bailey-netfilter"\], \[\]' + (")" if w.as_root else "|0x[0-9a-f]+, 0x[0-9a-f]+, 0x[0-9a-f]+)")
     check(len(started) == 1 and re.search(rf"execveat\(\d+, {words}, AT_EMPTY_PATH", started[0]), traced)
     process = started[0].split("]")[0]
     check(process.startswith("[pid") and any(line.startswith(process) and "libnftables.so.1" in line for line in lines), traced)
