@@ -193,15 +193,18 @@ static int do_now(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error
 }
 
 static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error *error) {
+        _cleanup_free_ char *reply = deeds[said->verb].reply ? strdup(deeds[said->verb].reply) : NULL;
         Operation *o;
         Fault f = {};
         int r;
 
+        if (deeds[said->verb].reply && !reply)
+                return -ENOMEM;
         r = operation_new(t->link, m, "", &o, error);
         if (r < 0)
                 return r;
-        if (deeds[said->verb].reply)
-                operation_set_text(o, strdup(deeds[said->verb].reply));
+        if (reply) /* else the deed says itself what was done */
+                operation_set_text(o, TAKE_PTR(reply));
         r = deeds[said->verb].later(t, said, operation_done, o, &f);
         if (r < 0) {
                 operation_free(o);
@@ -218,30 +221,35 @@ static void prompt_done(Session *s, const Fault *fault, int fd, void *userdata) 
         operation_done(s, fault, fd, userdata);
 }
 
-/* reply: whether it is answered in words. */
-static int prompt(sd_bus_message *m, BusTarget *t, const char *text, bool reply, sd_bus_error *error) {
+/* reply: what it is answered with; taken. NULL: the prompt's number. */
+static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply, sd_bus_error *error) {
         Caller caller = bus_link_caller(t->link);
-        ConversationState c;
         Operation *o;
         Fault f = {};
         int r;
 
         r = operation_new(t->link, m, "", &o, error);
-        if (r < 0)
+        if (r < 0) {
+                free(reply);
                 return r;
-        if (reply) {
-                size_t ahead = session_conversation(t->session, &c) ? c.queued + c.turn : 0;
-                char *words;
-
-                if (asprintf(&words, ahead > 0 ? "It waits: the agent has %zu to do before it." : "It is on its way to the agent.", ahead) >= 0)
-                        operation_set_text(o, words);
         }
+        operation_set_text(o, reply);
         r = session_prompt(t->session, &caller, text, reply ? operation_done : prompt_done, o, &f);
         if (r < 0) {
                 operation_free(o);
                 return bus_fault(error, &f, r);
         }
         return 1;
+}
+
+static int say_prompt(sd_bus_message *m, BusTarget *t, const char *text, sd_bus_error *error) {
+        ConversationState c;
+        size_t ahead = session_conversation(t->session, &c) ? c.queued + c.turn : 0;
+        char *reply;
+        int r;
+
+        r = ahead > 0 ? asprintf(&reply, "It waits: the agent has %zu to do before it.", ahead) : asprintf(&reply, "It is on its way to the agent.");
+        return r < 0 ? -ENOMEM : prompt(m, t, text, reply, error);
 }
 
 int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -259,7 +267,7 @@ int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem);
         if (r < 0)
                 return r;
-        r = said.verb == SAY_PROMPT         ? prompt(m, t, text, true, error)
+        r = said.verb == SAY_PROMPT         ? say_prompt(m, t, text, error)
             : deeds[said.verb].now          ? do_now(m, t, &said, error)
                                             : do_later(m, t, &said, error);
         say_done(&said);
@@ -271,7 +279,7 @@ int session_method_prompt(sd_bus_message *m, void *userdata, sd_bus_error *error
         int r;
 
         r = sd_bus_message_read_basic(m, 's', &text);
-        return r < 0 ? r : prompt(m, userdata, text, false, error);
+        return r < 0 ? r : prompt(m, userdata, text, NULL, error);
 }
 
 int session_method_interrupt(sd_bus_message *m, void *userdata, sd_bus_error *error) {

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
@@ -337,6 +338,25 @@ def flood(t):
     for _ in range(20):
         t.equal(s.call("a1", "Describe")[0]["State"], "running", "state")
     t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "end")
+    s.call("a1", "Stop")
+
+
+@case("C204: what is asked of a shim that has more to tell than errandd took is answered behind that", timeout=60)
+def behind(t):
+    s = Talk(t)
+    s.agent("a1")
+    s.prompt("a1", f"{until('go')}; flood 4000; say all of it; wait")
+    s.update("a1", "turn-started")
+    os.kill(s.service.errandd.pid, signal.SIGSTOP)
+    try:
+        s.go("go")
+        errand_launch.wait_for(lambda: "all of it" in s.service.record("a1", "transcript")[-100:])
+        s.bus.send(f"{ROOT}/session/a1", SESSION, "Interrupt")
+    finally:
+        os.kill(s.service.errandd.pid, signal.SIGCONT)
+    t.equal(s.update("a1", "turn-ended"), {"prompt": 1, "reason": "cancelled"}, "end")
+    s.prompt("a1", "say again")
+    t.equal(s.update("a1", "turn-ended"), {"prompt": 2, "reason": "end_turn"}, "end of another")
     s.call("a1", "Stop")
 
 

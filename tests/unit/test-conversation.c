@@ -74,7 +74,7 @@ static bool quiet(void) {
         return message_receive(shim, &m, &problem) == -EAGAIN;
 }
 
-static void say(const char *format, ...) {
+_printf_(1, 2) static void say(const char *format, ...) {
         char text[MESSAGE_SIZE_MAX];
         va_list ap;
 
