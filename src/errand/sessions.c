@@ -151,7 +151,7 @@ static void print_account(const char *label, uint32_t uid) {
         print_line(label, account ? account->pw_name : number);
 }
 
-const char *exit_text(const char *reason, int status, char buffer[static EXIT_TEXT_MAX]) {
+const char *exit_text(const char *reason, int status, bool ran, char buffer[static EXIT_TEXT_MAX]) {
         const char *signal = status > 128 ? sigabbrev_np(status - 128) ?: "?" : "?";
 
         if (streq(reason, "exited"))
@@ -159,7 +159,7 @@ const char *exit_text(const char *reason, int status, char buffer[static EXIT_TE
         else if (streq(reason, "signal") || streq(reason, "killed"))
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "%s by signal %d (%s)", streq(reason, "signal") ? "ended" : "killed", status - 128, signal);
         else if (streq(reason, "setup"))
-                (void) snprintf(buffer, EXIT_TEXT_MAX, "nothing ran, exit code %d", status);
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "%s, exit code %d", ran ? "its agent could not be talked to" : "nothing ran", status);
         else if (streq(reason, "disk"))
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "stopped: it took too much of the disk, exit code %d", status);
         else if (streq(reason, "idle"))
@@ -176,8 +176,26 @@ static void print_ended(const Description *d) {
 
         if (!*d->reason)
                 return;
-        print_line("result", exit_text(d->reason, d->status, how));
+        print_line("result", exit_text(d->reason, d->status, d->started > 0, how));
         print_line("reason", d->text);
+}
+
+/* Of one that is talked to now. */
+static void print_turn(const char *id, const Description *d) {
+        char text[160], waiting[48] = "";
+
+        if (d->turn == UINT64_MAX)
+                return;
+        if (d->questions > 0)
+                (void) snprintf(text, sizeof(text), "prompt %" PRIu64 " waits for an answer of yours; errand say %s '!status' tells how to give it", d->turn, id);
+        else if (d->turn > 0)
+                (void) snprintf(text, sizeof(text), "the agent works on prompt %" PRIu64, d->turn);
+        else
+                (void) snprintf(text, sizeof(text), "%s", d->queued > 0 ? "waits for a turn" : "waits for a prompt");
+        if (d->queued > 0)
+                (void) snprintf(waiting, sizeof(waiting), "%" PRIu64 " more", d->queued);
+        print_line("turn", text);
+        print_line("queued", waiting);
 }
 
 static void print_description(const char *id, const Description *d) {
@@ -187,6 +205,7 @@ static void print_description(const char *id, const Description *d) {
         printf("%*s  %s%s%s\n", LABEL_WIDTH, "state", colour_begin(state_colour(d->state), output_colours()), d->state,
                colour_end(state_colour(d->state), output_colours()));
         print_ended(d);
+        print_turn(id, d);
         print_line("command", d->command);
         print_line("project", d->project);
         print_line("backend", d->backend);
