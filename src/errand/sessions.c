@@ -182,12 +182,13 @@ static void print_ended(const Description *d) {
 
 /* Of one that is talked to now. */
 static void print_turn(const char *id, const Description *d) {
-        char text[160], waiting[48] = "";
+        char text[224], waiting[48] = "";
 
         if (d->turn == UINT64_MAX)
                 return;
         if (d->questions > 0)
-                (void) snprintf(text, sizeof(text), "prompt %" PRIu64 " waits for an answer of yours; errand say %s '!status' tells how to give it", d->turn, id);
+                (void) snprintf(text, sizeof(text), "prompt %" PRIu64 " waits for an answer: errand session logs %s has the question, and errand say %s '!answer OPTION' answers it",
+                                d->turn, id, id);
         else if (d->turn > 0)
                 (void) snprintf(text, sizeof(text), "the agent works on prompt %" PRIu64, d->turn);
         else

@@ -131,7 +131,7 @@ static int tell_conversation(const Session *s, char **ret) {
             : c.queued == 0  ? asprintf(&turn, " Its agent waits for a prompt.")
                              : asprintf(&turn, " Its agent waits for a turn.");
         if (r >= 0 && c.n_questions > 0)
-                r = asprintf(&asks, " It asks: !answer %llu OPTION answers.", (unsigned long long) c.questions[0]);
+                r = asprintf(&asks, " It asks, as its transcript has it: !answer %llu OPTION answers.", (unsigned long long) c.questions[0]);
         if (r >= 0)
                 r = c.queued > 0 ? asprintf(ret, "%s %zu %s.%s", turn, c.queued, c.queued == 1 ? "prompt waits" : "prompts wait", asks ?: "")
                                  : asprintf(ret, "%s%s", turn, asks ?: "");

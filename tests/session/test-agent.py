@@ -49,7 +49,7 @@ def _(t):
         pass
     errand.good("prompt", "--no-wait", "a1", "wait")
     shown = errand.good("session", "show", "a1")
-    t.contains(shown, "turn  prompt 2 waits for an answer of yours; errand say a1 '!status' tells how to give it\n", "when it asks")
+    t.contains(shown, "turn  prompt 2 waits for an answer: errand session logs a1 has the question, and errand say a1 '!answer OPTION' answers it\n", "when it asks")
     t.contains(shown, "queued  1 more\n", "what waits")
     t.equal(errand.json("session", "show", "a1")["openQuestions"], 1, "for programs")
     errand.good("say", "a1", "!answer yes")
