@@ -97,14 +97,29 @@ static int list_json(Connection *c, bool all) {
         return json_print(&w, stdout);
 }
 
-static int add_line(const SessionLine *s, void *userdata) {
-        char created[TIME_TEXT_MAX];
-        Table *t = userdata;
+typedef struct List {
+        Connection *connection;
+        Table *table;
+} List;
 
-        table_add(t, s->id);
-        table_add_coloured(t, s->state, state_colour(s->state));
-        table_add(t, time_text(s->created, created));
-        table_add(t, s->project);
+/* What the agent of one does that is talked to, or "". */
+static const char *turn_word(const Description *d) {
+        return d->turn == UINT64_MAX ? "" : d->questions > 0 ? ", asks" : d->turn > 0 ? ", works" : d->queued > 0 ? ", waits" : "";
+}
+
+static int add_line(const SessionLine *s, void *userdata) {
+        _cleanup_(description_done) Description d = {.turn = UINT64_MAX};
+        char created[TIME_TEXT_MAX], state[64];
+        const List *l = userdata;
+        int r = streq(s->state, "running") ? describe_if_there(l->connection, s->id, &d) : EXIT_OK;
+
+        if (r != EXIT_OK && r != EXIT_NOT_THERE) /* gone meanwhile */
+                return r;
+        (void) snprintf(state, sizeof(state), "%s%s", s->state, turn_word(&d));
+        table_add(l->table, s->id);
+        table_add_coloured(l->table, state, state_colour(s->state));
+        table_add(l->table, time_text(s->created, created));
+        table_add(l->table, s->project);
         return EXIT_OK;
 }
 
@@ -123,7 +138,7 @@ int sessions_list(const Request *q, bool all) {
                 (void) log_oom();
                 return EXIT_FAILED;
         }
-        r = sessions_each(c, all, add_line, t);
+        r = sessions_each(c, all, add_line, &(List){.connection = c, .table = t});
         if (r != EXIT_OK)
                 return r;
         return output_table(q, t, all ? "No records." : "No sessions run; errand threads list shows those that ended.");

@@ -35,15 +35,20 @@ def _(t):
     t.contains(errand.good("session", "show", "a2"), "result  nothing ran, exit code 127\n", "one that did not run")
 
 
-@case("T: session show says whether an agent works, waits for a prompt, or for an answer")
+@case("T: session show and list say whether an agent works, waits for a prompt, or for an answer")
 def _(t):
     errand = Errand(t)
     give_agent(errand)
     errand.good("session", "create", "--embedded", "--protocol", "acp", "--id", "a1", "./acp-agent")
     t.lacks(errand.good("session", "show", "a1"), "turn", "before its start")
+
+    def listed(word):
+        t.matches(errand.good("session", "list"), rf"(?m)^a1 +{word}  ", "the list")
+    listed("created")
     errand.good("session", "start", "a1")
     errand.good("prompt", "a1", "say hello")
     t.contains(errand.good("session", "show", "a1"), "turn  waits for a prompt\n", "when it is done")
+    listed("running")
     asking = errand.start("prompt", "a1", "ask May I?")
     while b"!answer 1 yes" not in asking.stderr.readline():
         pass
@@ -51,10 +56,12 @@ def _(t):
     shown = errand.good("session", "show", "a1")
     t.contains(shown, "turn  prompt 2 waits for an answer: errand session logs a1 has the question, and errand say a1 '!answer OPTION' answers it\n", "when it asks")
     t.contains(shown, "queued  1 more\n", "what waits")
+    listed("running, asks")
     t.equal(errand.json("session", "show", "a1")["openQuestions"], 1, "for programs")
     errand.good("say", "a1", "!answer yes")
     t.equal(asking.wait(), 0, "its end")
     wait_for(lambda: "turn  the agent works on prompt 3\n" in errand.good("session", "show", "a1"))
+    listed("running, works")
 
 
 run()
