@@ -214,6 +214,28 @@ static void check_path_extra(Finder *f) {
                               s->path_extra[i]);
 }
 
+/* A name alone, which a session looks for on its PATH, where nothing is but what the host has. Of a path only the session can say. */
+static void check_command(Finder *f) {
+        static char *const usual[] = {(char *) "/usr/local/bin", (char *) "/usr/bin", (char *) "/bin", NULL};
+        char *const *const lists[] = {f->config->sandbox.path_extra, usual};
+        const char *name = f->config->agent.command ? f->config->agent.command[0] : NULL;
+
+        if (!name || strchr(name, '/'))
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                for (char *const *s = lists[i]; s && *s; s++) {
+                        _cleanup_free_ char *path = NULL;
+
+                        if (asprintf(&path, "%s/%s", *s, name) < 0) {
+                                path = NULL;
+                                f->error = -ENOMEM;
+                        } else if (access(path, F_OK) >= 0 || (errno != ENOENT && errno != ENOTDIR)) /* what may not be looked at may be there */
+                                return;
+                }
+        found(f, "agent.command[0]: there is no \"%s\" in /usr/local/bin, /usr/bin and the directories of sandbox.pathExtra, where sessions look for it; "
+                 "install it there, or give its path", name);
+}
+
 static void check_places(Finder *f) {
         const Config *c = f->config;
         struct stat st;
@@ -255,5 +277,6 @@ int config_add_findings(const Config *c, ConfigMode mode, const char *credential
         check_extra(&f, "sandbox.policyExtra.write", c->sandbox.policy_extra.write);
         check_extra(&f, "sandbox.policyExtra.execute", c->sandbox.policy_extra.execute);
         check_path_extra(&f);
+        check_command(&f);
         return f.error;
 }

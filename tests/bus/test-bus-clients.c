@@ -311,6 +311,64 @@ static void test_followed(void) {
         end();
 }
 
+typedef struct Pieces {
+        uint64_t texts, missed;
+        bool unsubscribed;
+} Pieces;
+
+static int count_pieces(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const char *kind, *name;
+        Pieces *p = userdata;
+        uint64_t count = 0;
+
+        p->unsubscribed |= sd_bus_message_is_signal(m, NULL, "Unsubscribed") > 0;
+        if (sd_bus_message_is_signal(m, NULL, "Update") <= 0 || sd_bus_message_read(m, "s", &kind) <= 0)
+                return 0;
+        p->texts += streq(kind, "message");
+        if (streq(kind, "missed") && sd_bus_message_enter_container(m, 'a', "{sv}") > 0 && sd_bus_message_read(m, "{sv}", &name, "t", &count) > 0)
+                p->missed += count;
+        return 1;
+}
+
+/* A subscriber that is stopped, a terminal with Ctrl-S say, and an agent that writes: what waits with the bus daemon counts against errandd, which all others
+ * need to be heard. */
+static void test_stopped(void) {
+        static char text[16 * 1024];
+        const Update piece = {.kind = UPDATE_MESSAGE, .n_fields = 1, .fields = {{.name = "text", .text = text}}};
+        uint64_t queued;
+        Pieces seen = {};
+        sd_bus *quiet;
+
+        memset(text, 'x', sizeof(text) - 1);
+        begin();
+        quiet = message_bus_client(b, message_bus_stranger());
+        check_call(quiet, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", "no error");
+        check_call(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", "no error");
+        CHECK(sd_bus_add_filter(client, NULL, count_pieces, &seen) >= 0 && sd_bus_detach_event(client) >= 0);
+        for (unsigned i = 0; i < 1024; i++) { /* twice what the bus daemon keeps of one sender */
+                OBSERVER.session_update(a1, &piece, OBSERVED);
+                if (i % 16 == 0)
+                        message_bus_settle(b, b->service);
+        }
+        message_bus_settle(b, b->service);
+        CHECK(sd_bus_get_n_queued_write(b->service, &queued) >= 0);
+        CHECK_INT(queued, 0);
+        CHECK(sd_bus_attach_event(client, b->world.event, 0) >= 0);
+        for (BusLink *l = b->world.bus->links; l; l = l->next)
+                while (l->unread >= BUS_UNREAD_PING_BYTES) /* until it has answered, and is told again */
+                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        message_bus_settle(b, client);
+        CHECK(seen.texts >= BUS_UNREAD_UPDATES_MAX / (sizeof(text) + 512) && seen.texts <= BUS_UNREAD_SIGNALS_MAX / sizeof(text));
+        for (unsigned i = 0; i < 16; i++)
+                OBSERVER.session_update(a1, &piece, OBSERVED);
+        message_bus_settle(b, b->service);
+        message_bus_settle(b, client);
+        CHECK_INT(seen.texts + seen.missed, 1024 + 16);
+        CHECK(seen.missed > 0 && !seen.unsubscribed);
+        sd_bus_close_unref(quiet);
+        end();
+}
+
 static unsigned count_objects(sd_bus *c) {
         Reply r = call(&b->world, c, BUS_ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL);
         unsigned n = 0;
@@ -562,6 +620,7 @@ int main(void) {
         RUN(test_project, "who waits for a project comes into nobody's that it was not let into");
         RUN(test_filtered, "D001 D002: objects are filtered for each client of one connection");
         RUN(test_flood, "C204: ten thousand calls of one client, and another is answered");
+        RUN(test_stopped, "C204: a subscriber that does not read keeps nobody else from being heard");
         RUN(test_room, "more clients than links: nobody is refused");
         RUN(test_account, "what one account can have kept is bounded");
         RUN(test_malformed, "arguments of another form have no effect");
