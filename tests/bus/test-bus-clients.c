@@ -30,10 +30,6 @@ static int check(Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDon
         return -EINPROGRESS;
 }
 
-static int allow(_unused_ Authorizer *a, _unused_ const AuthorizeRequest *q, _unused_ AuthorizeDone done, _unused_ void *userdata, _unused_ void **ret_ticket) {
-        return 1;
-}
-
 static bool no_operator(_unused_ Authorizer *a, _unused_ uid_t uid) {
         return false;
 }
@@ -517,39 +513,6 @@ static void test_face_gone(void) {
         end();
 }
 
-/* What a caller was let into is whose project it was then: it may have become another's when it was waited for. */
-static void test_project(void) {
-        static const struct {
-                const char *owned;
-                uid_t owner;
-                bool others;
-        } rows[] = {{NULL, 0, false}, {"place", 2, true}, {"place", UID_NONE, true}};
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                begin();
-                Manager *m = b->world.manager;
-                Waiting waiting = {};
-                authorizer.authorizer.check = allow;
-                m->projects_wait = true;
-                m->project = rows[i].owned;
-                m->project_owner = rows[i].owner;
-                sd_bus_message *create = call_new(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "CreateSession");
-                CHECK(sd_bus_message_append(create, "a{sv}", 1, "project", "s", "place") >= 0);
-                call_start(client, create, &waiting);
-                while (!m->project_made)
-                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
-                m->project = "place";
-                m->project_owner = 2;
-                m->project_made(NULL, m->project_userdata);
-                while (!waiting.answered)
-                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
-                CHECK_FINE(waiting.reply);
-                CHECK_INT(m->seen.others, rows[i].others);
-                waiting_done(&waiting);
-                end();
-        }
-}
-
 int main(void) {
         log_setup("errandd-test", LOG_LEVEL_WARNING);
         RUN(test_name, "D001: the name has one owner");
@@ -559,7 +522,6 @@ int main(void) {
         RUN(test_false_word, "C196: nobody else can say that a client has gone");
         RUN(test_unicast, "C196 D001: no signal is broadcast, and none reaches another account");
         RUN(test_followed, "who was let through to a session hears of it while it is there");
-        RUN(test_project, "who waits for a project comes into nobody's that it was not let into");
         RUN(test_filtered, "D001 D002: objects are filtered for each client of one connection");
         RUN(test_flood, "C204: ten thousand calls of one client, and another is answered");
         RUN(test_room, "more clients than links: nobody is refused");
