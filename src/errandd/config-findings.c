@@ -36,19 +36,31 @@ _printf_(2, 3) static void found(Finder *f, const char *format, ...) {
                 f->error = -ENOMEM;
 }
 
+/* Into memory of its own: others look up accounts meanwhile, and getpwnam(3) would hand all of them the same. *ret_buffer, which the texts lie in, to free. */
+static bool look_up(const char *name, struct passwd *ret, char **ret_buffer) {
+        char *buffer = malloc(ENTRY_MAX);
+        struct passwd *found = NULL;
+
+        if (!buffer || getpwnam_r(name, ret, buffer, ENTRY_MAX, &found) != 0 || !found) {
+                free(buffer);
+                return false;
+        }
+        *ret_buffer = buffer;
+        return true;
+}
+
 bool config_find_account(const char *name, uid_t *ret) {
         _cleanup_free_ char *buffer = NULL;
-        struct passwd entry, *found = NULL;
+        struct passwd entry;
         uint64_t number;
 
         if (parse_u64(name, UINT32_MAX - 1, &number) >= 0) {
                 *ret = (uid_t) number;
                 return true;
         }
-        buffer = malloc(ENTRY_MAX);
-        if (!buffer || getpwnam_r(name, &entry, buffer, ENTRY_MAX, &found) != 0 || !found)
+        if (!look_up(name, &entry, &buffer))
                 return false;
-        *ret = found->pw_uid;
+        *ret = entry.pw_uid;
         return true;
 }
 
@@ -251,10 +263,12 @@ int config_add_refusals(const Config *c, char ***list) {
 
 int config_add_findings(const Config *c, ConfigMode mode, const char *credentials_directory, char ***list) {
         Finder f = {.config = c, .mode = mode, .credentials = credentials_directory, .list = list};
+        _cleanup_free_ char *buffer = NULL;
+        struct passwd account;
 
         check_operators(&f);
-        if (mode == CONFIG_SYSTEM && geteuid() == 0)
-                f.account = getpwnam(ACCOUNT);
+        if (mode == CONFIG_SYSTEM && geteuid() == 0 && look_up(ACCOUNT, &account, &buffer))
+                f.account = &account;
         check_places(&f);
         check_providers(&f);
         check_secret(&f, "github.token", &c->github.token, SECRET_ONE_LINE);

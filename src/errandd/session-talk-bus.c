@@ -212,12 +212,10 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
         return 1;
 }
 
-/* Answers with the prompt's number. */
-static void prompt_done(Session *s, const Fault *fault, int fd, void *userdata) {
+static void prompt_done(Session *s, const Fault *fault, _unused_ int fd, void *userdata) {
         ConversationState c = {};
 
-        operation_set_number(userdata, session_conversation(s, &c) ? c.accepted : 0);
-        operation_done(s, fault, fd, userdata);
+        operation_answer_number(userdata, fault, session_conversation(s, &c) ? c.accepted : 0);
 }
 
 /* reply: what it is answered with; taken. NULL: the prompt's number. */
@@ -227,7 +225,7 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply
         Fault f = {};
         int r;
 
-        r = operation_new(t->link, m, "", &o, error);
+        r = operation_new(t->link, m, reply ? "" : "t", &o, error);
         if (r < 0) {
                 free(reply);
                 return r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,6 +166,16 @@ static void test_sentences(void) {
         CHECK_STR(s.text, "is larger than 1 MiB");
 }
 
+/* It is looked up in a thread, beside an event loop that does the same. */
+static void test_accounts(void) {
+        const struct passwd *mine = getpwnam("root");
+
+        CHECK(mine);
+        look("{\"operators\": [\"nobody\"]}", CONFIG_SYSTEM);
+        CHECK_STR(mine->pw_name, "root");
+        CHECK_INT(mine->pw_uid, 0);
+}
+
 int main(void) {
         RUN(test_locate, "the line of a value, in whole texts and in cut ones");
         RUN(test_problems, "every problem of a file with its line, what this installation does not do among them");
@@ -172,6 +183,7 @@ int main(void) {
         RUN(test_command, "an agent that is nowhere on the PATH of sessions is told, one of the project's is not looked for");
         RUN(test_own_places, "T: what policyExtra names and no session starts with is told of a configuration");
         RUN(test_sentences, "a sentence comes apart into file, line, key and text");
+        RUN(test_accounts, "who looks up an account meanwhile keeps what was found");
         config_check_done(&check);
         return TEST_END();
 }
