@@ -11,7 +11,7 @@
 static struct {
         sd_bus *bus;
         char listener[64], state[32];
-        uint64_t prompts;
+        uint64_t prompts, subscribed; /* the cookie of the call */
         long long turn, queued;
         char buffer[1 << 20];
         size_t size;
@@ -54,8 +54,14 @@ static int on_message(sd_bus_message *m, _unused_ void *userdata, _unused_ sd_bu
         int r = 0;
 
         if (sd_bus_message_is_method_call(m, BUS_MANAGER_INTERFACE, "Subscribe")) {
+                uint64_t cookie = 0;
+
+                /* Comes again when errandd's code had to find out first whose it is. */
+                (void) sd_bus_message_get_cookie(m, &cookie);
+                if (cookie != c.subscribed || !streq(c.listener, sd_bus_message_get_sender(m)))
+                        printf("Subscribe\n");
                 (void) snprintf(c.listener, sizeof(c.listener), "%s", sd_bus_message_get_sender(m));
-                printf("Subscribe\n");
+                c.subscribed = cookie;
         } else if (!sd_bus_message_is_method_call(m, BUS_SESSION_INTERFACE, NULL))
                 return 0;
         else if (streq(member, "Prompt"))
