@@ -10,9 +10,8 @@
 struct Operation {
         BusLink *link; /* NULL: the client has gone */
         sd_bus_message *call;
-        const char *result; /* "", "h", "o", "t" or "as" */
-        char *text;
-        uint64_t number;
+        const char *result;
+        char *text; /* of "s" */
         Operation *previous, *next;
 };
 
@@ -59,14 +58,16 @@ Operation *operation_free(Operation *o) {
         return NULL;
 }
 
+int operation_begun(Operation *o, int r, Fault *f, sd_bus_error *error) {
+        if (r >= 0)
+                return 1;
+        operation_free(o);
+        return bus_fault(error, f, r);
+}
+
 void operation_set_text(Operation *o, char *text) {
         free(o->text);
         o->text = text;
-}
-
-void operation_set_number(Operation *o, uint64_t number) {
-        o->result = "t";
-        o->number = number;
 }
 
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
@@ -80,6 +81,7 @@ sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
 typedef struct Answer {
         int fd;
         const char *path;
+        uint64_t number;
         char *const *texts;
 } Answer;
 
@@ -102,10 +104,10 @@ static int answer(Operation *o, const Fault *fault, const Answer *a) {
                 sd_bus_error_free(&error);
                 return r;
         }
-        if (o->text)
+        if (streq(o->result, "s"))
                 return sd_bus_reply_method_return(o->call, "s", o->text);
         if (streq(o->result, "t"))
-                return sd_bus_reply_method_return(o->call, "t", o->number);
+                return sd_bus_reply_method_return(o->call, "t", a->number);
         if (streq(o->result, "o"))
                 return sd_bus_reply_method_return(o->call, "o", a->path);
         if (streq(o->result, "as"))
@@ -137,6 +139,10 @@ void operation_done(_unused_ Session *s, const Fault *fault, int fd, void *userd
 
 void operation_answer_path(Operation *o, const Fault *fault, const char *path) {
         finish(o, fault, &(Answer){.fd = -EBADF, .path = path});
+}
+
+void operation_answer_number(Operation *o, const Fault *fault, uint64_t number) {
+        finish(o, fault, &(Answer){.fd = -EBADF, .number = number});
 }
 
 void operation_answer_texts(Operation *o, const Fault *fault, char *const *texts) {
