@@ -9,7 +9,6 @@
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
 #include "errandd/disk-work.h"
-#include "errandd/project.h"
 #include "errandd/session-run.h"
 #include "errandd/spare.h"
 
