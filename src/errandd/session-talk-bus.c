@@ -131,7 +131,7 @@ static int tell_conversation(const Session *s, char **ret) {
             : c.queued == 0  ? asprintf(&turn, " Its agent waits for a prompt.")
                              : asprintf(&turn, " Its agent waits for a turn.");
         if (r >= 0 && c.n_questions > 0)
-                r = asprintf(&asks, " It asks: !answer %llu OPTION answers.", (unsigned long long) c.questions[0]);
+                r = asprintf(&asks, " It asks, as its transcript has it: !answer %llu OPTION answers.", (unsigned long long) c.questions[0]);
         if (r >= 0)
                 r = c.queued > 0 ? asprintf(ret, "%s %zu %s.%s", turn, c.queued, c.queued == 1 ? "prompt waits" : "prompts wait", asks ?: "")
                                  : asprintf(ret, "%s%s", turn, asks ?: "");
@@ -148,9 +148,8 @@ static int say_status(BusTarget *t, _unused_ const Say *said, char **ret_reply, 
         if (r >= 0)
                 r = waiting ? asprintf(ret_reply, "Session %s is %s and waits for %s.", record->id, state, waiting)
                     : record->exit_reason && !session_state_live(session_state(t->session))
-                            ? asprintf(ret_reply, "Session %s is %s: %s, status %llu.%s%s%s", record->id, state, record->exit_reason,
-                                       (unsigned long long) record->exit_status, record->exit_text ? " " : "", record->exit_text ?: "",
-                                       record->exit_text ? "." : "")
+                            ? asprintf(ret_reply, "Session %s is %s: %s, status %llu%s%s.", record->id, state, record->exit_reason,
+                                       (unsigned long long) record->exit_status, record->exit_text ? "; " : "", record->exit_text ?: "")
                             : asprintf(ret_reply, "Session %s is %s.%s", record->id, state, talk);
         return r < 0 ? out_of_memory(f) : 0;
 }
