@@ -437,51 +437,6 @@ static void test_malformed(void) {
         end();
 }
 
-static void check_property(const char *name, const char *expected) {
-        const char *value;
-        Reply r = call(&b->world, client, "/org/freedesktop/LogControl1", PROPERTIES, "Get", "ss", "org.freedesktop.LogControl1", name);
-
-        CHECK_FINE(r);
-        CHECK(sd_bus_message_read(r.message, "v", "s", &value) > 0);
-        CHECK_STR(value, expected);
-        reply_done(&r);
-}
-
-static void check_set(const char *name, const char *value, const char *error) {
-        Reply r = call(&b->world, client, "/org/freedesktop/LogControl1", PROPERTIES, "Set", "ssv", "org.freedesktop.LogControl1", name, "s", value);
-
-        CHECK_ERROR(r, error);
-        reply_done(&r);
-}
-
-static int deny(_unused_ Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDone done, _unused_ void *userdata,
-                _unused_ void **ret_ticket) {
-        return q->permission != PERMISSION_ROOT;
-}
-
-static void test_log_control(void) {
-        begin();
-        check_property("SyslogIdentifier", "errandd-test");
-        check_property("LogLevel", "warning");
-        check_set("LogLevel", "err", "no error");
-        check_property("LogLevel", "err");
-        CHECK_INT(log_max_level(), LOG_LEVEL_ERROR);
-        check_set("LogLevel", "alert", "no error");
-        check_property("LogLevel", "err");
-        check_set("LogLevel", "loud", "InvalidArgument");
-        check_property("LogTarget", "console");
-        check_set("LogTarget", "journal", "no error");
-        check_property("LogTarget", "journal");
-        check_set("LogTarget", "console", "no error");
-        check_set("LogTarget", "/dev/sda", "InvalidArgument");
-        check_set("SyslogIdentifier", "x", "NotPermitted");
-        authorizer.authorizer.check = deny;
-        check_set("LogLevel", "debug", "NotPermitted");
-        CHECK_INT(log_max_level(), LOG_LEVEL_ERROR);
-        log_set_max_level(LOG_LEVEL_WARNING);
-        end();
-}
-
 static void test_bus_lost(void) {
         begin();
         check_call(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", "no error");
@@ -527,7 +482,6 @@ int main(void) {
         RUN(test_room, "more clients than links: nobody is refused");
         RUN(test_account, "what one account can have kept is bounded");
         RUN(test_malformed, "arguments of another form have no effect");
-        RUN(test_log_control, "the log is read by everybody, and controlled by root");
         RUN(test_bus_lost, "a bus that goes away is told once");
         RUN(test_face_gone, "the connection outlives the face");
         return TEST_END();
