@@ -129,8 +129,12 @@ static int obey(char *record) {
 }
 
 static int on_input(sd_event_source *source, int fd, _unused_ uint32_t events, _unused_ void *userdata) {
-        ssize_t n = read(fd, c.buffer + c.size, sizeof(c.buffer) - c.size - 1);
+        const size_t most = sizeof(c.buffer) - 1;
         char *end;
+
+        if (c.size >= most)
+                return -ENOBUFS; /* no record is as long */
+        ssize_t n = read(fd, c.buffer + c.size, most - c.size);
 
         if (n <= 0)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
