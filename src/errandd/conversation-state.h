@@ -12,7 +12,6 @@ typedef struct ConversationState {
         bool turn;         /* one goes on */
         uint64_t prompt;   /* of that turn, or the one that it begins with */
         size_t queued;     /* prompts without a turn */
-        uint64_t accepted; /* the prompt that was queued last: within its Done that one */
         uint64_t questions[QUESTIONS_MAX];
         size_t n_questions;
 } ConversationState;

@@ -35,7 +35,7 @@ struct Conversation {
         bool ready;
         bool broken; /* the shim does not hold to the protocol: nothing is asked of it any more */
         TurnPhase phase;
-        uint64_t turn, last, accepted;
+        uint64_t turn, last;
         uint64_t queued[PROMPTS_MAX];
         size_t n_queued;
         uint64_t questions[QUESTIONS_MAX];
@@ -77,9 +77,10 @@ static void asked_remove(Asked *a) {
 static void asked_end(Asked *a, const char *problem) {
         ConversationDone done = a->done;
         void *userdata = a->userdata;
+        uint64_t prompt = problem ? 0 : a->number;
 
         asked_remove(a);
-        done(problem, userdata);
+        done(prompt, problem, userdata);
 }
 
 /* ---- numbers ---- */
@@ -390,8 +391,6 @@ static void on_prompt(_unused_ Message *m, const char *problem, void *userdata) 
 
         if (!problem && c->n_queued < PROMPTS_MAX && c->turn != a->number && !has_number(c->queued, c->n_queued, a->number))
                 c->queued[c->n_queued++] = a->number;
-        if (!problem)
-                c->accepted = a->number;
         asked_end(a, problem);
         settle(c);
 }
@@ -480,6 +479,6 @@ bool conversation_busy(const Conversation *c) {
 void conversation_state(const Conversation *c, ConversationState *ret) {
         *ret = (ConversationState){.known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
                                    .prompt = c->turn > 0 ? c->turn : count_taken(c) > 0 ? c->queued[0] : 0, .queued = count_waiting(c),
-                                   .accepted = c->accepted, .n_questions = c->n_questions};
+                                   .n_questions = c->n_questions};
         memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));
 }

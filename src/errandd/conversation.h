@@ -18,8 +18,9 @@ typedef struct ConversationHandler {
         void *userdata;
 } ConversationHandler;
 
-/* problem is NULL: it worked; else a sentence. Called once, from the event loop, for each call below that returned 0. */
-typedef void (*ConversationDone)(const char *problem, void *userdata);
+/* problem is NULL: it worked; else a sentence. prompt: its number, of a prompt that is queued; else 0. Called once, from the event loop, for each call below
+ * that returned 0. */
+typedef void (*ConversationDone)(uint64_t prompt, const char *problem, void *userdata);
 
 /* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). */
 int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, const ConversationHandler *handler, Conversation **ret);

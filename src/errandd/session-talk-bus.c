@@ -208,10 +208,12 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
         return operation_begun(o, r, &f, error);
 }
 
-static void on_prompted(Session *s, const Fault *fault, _unused_ int fd, void *userdata) {
-        ConversationState c = {};
+static void on_prompted(_unused_ Session *s, uint64_t number, const Fault *fault, void *userdata) {
+        operation_answer_number(userdata, fault, number);
+}
 
-        operation_answer_number(userdata, fault, session_conversation(s, &c) ? c.accepted : 0);
+static void on_said(Session *s, _unused_ uint64_t number, const Fault *fault, void *userdata) {
+        operation_done(s, fault, -EBADF, userdata);
 }
 
 /* reply: what it is answered with; taken. NULL: the prompt's number. */
@@ -227,7 +229,7 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply
                 return r;
         }
         operation_set_text(o, reply);
-        r = session_prompt(t->session, &caller, text, reply ? operation_done : on_prompted, o, &f);
+        r = session_prompt(t->session, &caller, text, reply ? on_said : on_prompted, o, &f);
         return operation_begun(o, r, &f, error);
 }
 

@@ -8,17 +8,20 @@
 typedef struct Wait {
         Session *session;
         Done done;
+        PromptDone prompted; /* or that */
         void *userdata;
 } Wait;
 
-static void on_answer(const char *problem, void *userdata) {
+static void on_answer(uint64_t prompt, const char *problem, void *userdata) {
         Wait wait = *(Wait *) userdata;
         Fault f = {};
 
         free(userdata);
         if (problem)
                 (void) fault_set(&f, ERROR_WRONG_STATE, "session %s: %s", wait.session->record->id, problem);
-        if (wait.done)
+        if (wait.prompted)
+                wait.prompted(wait.session, prompt, problem ? &f : NULL, wait.userdata);
+        else if (wait.done)
                 wait.done(wait.session, problem ? &f : NULL, -EBADF, wait.userdata);
         fault_done(&f);
 }
@@ -73,11 +76,11 @@ static int find(Session *s, Conversation **ret, Fault *f) {
         return 0;
 }
 
-static Wait *wait_new(Session *s, Done done, void *userdata, Fault *f) {
+static Wait *wait_new(Session *s, Done done, PromptDone prompted, void *userdata, Fault *f) {
         Wait *w = malloc(sizeof(Wait));
 
         if (w)
-                *w = (Wait){.session = s, .done = done, .userdata = userdata};
+                *w = (Wait){.session = s, .done = done, .prompted = prompted, .userdata = userdata};
         else
                 (void) fault_set(f, ERROR_SETUP, "out of memory");
         return w;
@@ -89,7 +92,7 @@ static int begun(Wait *w, int r) {
         return r;
 }
 
-int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f) {
+int session_prompt(Session *s, const Caller *caller, const char *text, PromptDone done, void *userdata, Fault *f) {
         Conversation *c;
 
         int r = find(s, &c, f);
@@ -103,7 +106,7 @@ int session_prompt(Session *s, const Caller *caller, const char *text, Done done
                                  PROMPT_SIZE_MAX);
         if (!utf8_valid(text))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "the prompt is not UTF-8");
-        Wait *w = wait_new(s, done, userdata, f);
+        Wait *w = wait_new(s, NULL, done, userdata, f);
         return w ? begun(w, conversation_prompt(c, text, s->manager->config->limits.queue_wait, caller->operator, on_answer, w, f)) : -ENOMEM;
 }
 
@@ -111,7 +114,7 @@ int session_interrupt(Session *s, Done done, void *userdata, Fault *f) {
         Conversation *c;
 
         int r = find(s, &c, f);
-        Wait *w = r < 0 ? NULL : wait_new(s, done, userdata, f);
+        Wait *w = r < 0 ? NULL : wait_new(s, done, NULL, userdata, f);
         return r < 0 ? r : w ? begun(w, conversation_interrupt(c, on_answer, w, f)) : -ENOMEM;
 }
 
@@ -119,7 +122,7 @@ int session_answer(Session *s, uint64_t question, const char *option, Done done,
         Conversation *c;
 
         int r = find(s, &c, f);
-        Wait *w = r < 0 ? NULL : wait_new(s, done, userdata, f);
+        Wait *w = r < 0 ? NULL : wait_new(s, done, NULL, userdata, f);
         return r < 0 ? r : w ? begun(w, conversation_answer(c, question, option, on_answer, w, f)) : -ENOMEM;
 }
 

@@ -36,8 +36,10 @@ typedef void (*GrantDone)(Session *s, const Grant *g, const Fault *fault /* NULL
 int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f);
 int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault *f);
 
-/* Of a session that is talked to (CreateSession's protocol). text: 1 to PROMPT_SIZE_MAX bytes, UTF-8. Done when it is in the shim's queue. */
-int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f);
+/* Of a session that is talked to (CreateSession's protocol). text: 1 to PROMPT_SIZE_MAX bytes, UTF-8. Done when it is in the shim's queue,
+ * with its number. */
+typedef void (*PromptDone)(Session *s, uint64_t number, const Fault *fault /* NULL: it is queued */, void *userdata);
+int session_prompt(Session *s, const Caller *caller, const char *text, PromptDone done, void *userdata, Fault *f);
 /* Cancels the turn and drops what is queued; Done when that is on its way to the agent. */
 int session_interrupt(Session *s, Done done, void *userdata, Fault *f);
 /* question 0: the one that is open. */

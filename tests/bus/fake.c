@@ -367,11 +367,17 @@ int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret,
         return 0;
 }
 
-int session_prompt(Session *s, const Caller *caller, const char *text, Done done, void *userdata, Fault *f) {
+static void on_prompted(Session *s, const Fault *fault, _unused_ int fd, _unused_ void *userdata) {
+        s->prompted(s, fault ? 0 : ++s->prompts, fault, s->prompted_userdata);
+}
+
+int session_prompt(Session *s, const Caller *caller, const char *text, PromptDone done, void *userdata, Fault *f) {
         free(s->manager->seen_text);
         s->manager->seen_text = strdup(text);
         s->manager->seen_operator = caller->operator;
-        return begin(s, done, userdata, f);
+        s->prompted = done;
+        s->prompted_userdata = userdata;
+        return begin(s, on_prompted, NULL, f);
 }
 
 int session_interrupt(Session *s, Done done, void *userdata, Fault *f) {

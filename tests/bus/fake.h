@@ -13,6 +13,9 @@ struct Session {
         GrantList grants;
         Done done; /* of a call that is under way */
         void *done_userdata;
+        PromptDone prompted;
+        uint64_t prompts;
+        void *prompted_userdata;
         bool collecting;
         unsigned rows, columns;
         int signal;

@@ -34,7 +34,7 @@ static void on_update(const Update *u, _unused_ void *userdata) {
         (void) snprintf(told + n, sizeof(told) - n, "|");
 }
 
-static void on_done(const char *problem, void *userdata) {
+static void on_done(_unused_ uint64_t prompt, const char *problem, void *userdata) {
         size_t n = strlen(answers);
 
         (void) snprintf(answers + n, sizeof(answers) - n, "%s: %s|", (const char *) userdata, problem ?: "fine");
@@ -102,7 +102,7 @@ static int prompt(const char *text) {
         int r = conversation_prompt(conversation, text, 60 * USEC_PER_SEC, true, on_done, (void *) text, &f);
 
         if (r < 0)
-                on_done(f.text, (void *) text);
+                on_done(0, f.text, (void *) text);
         fault_done(&f);
         return r;
 }
