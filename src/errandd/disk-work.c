@@ -125,6 +125,26 @@ int disk_remove_record(Manager *m, const char *id, DiskDone done, void *userdata
         return submit(m, m->records, &(DiskWork){.act = remove_record, .done = done, .userdata = userdata}, id, NULL);
 }
 
+/* ---- receipts ---- */
+
+static int checkpoint(DiskWork *w) {
+        return store_checkpoint(w->name);
+}
+
+static void on_checkpoint(Manager *m, _unused_ const char *id, int error, _unused_ void *userdata) {
+        m->checkpoints = false;
+        if (error < 0 && error != -EAGAIN)
+                log_warning_errno(error, "the journal of receipts.db does not get into it, and is tried again with the next receipts: %m");
+}
+
+void disk_checkpoint_store(Manager *m) {
+        if (m->checkpoints || !store_grown(m->store))
+                return;
+        char *path = strdup(m->paths->state);
+        int r = path ? submit(m, m->paths->state_fd, &(DiskWork){.act = checkpoint, .name = path, .done = on_checkpoint}, "", NULL) : -ENOMEM;
+        m->checkpoints = r >= 0;
+}
+
 /* ---- projects ---- */
 
 /* Looked at here, where no other claim is under way: of two that come at once the first one has it. */

@@ -21,5 +21,7 @@ void disk_settle_record(Session *s);
 /* A file of its record is replaced. text is taken, always. */
 int disk_replace(Manager *m, const char *id, const char *name, char *text, size_t size, DiskDone done, void *userdata);
 int disk_remove_record(Manager *m, const char *id, DiskDone done, void *userdata);
+/* The receipts' journal goes into receipts.db, if it has grown by enough, and not twice at a time. */
+void disk_checkpoint_store(Manager *m);
 /* Where projects are names: it becomes that account's, unless it is somebody's (-EEXIST). id, when it is told: the project. */
 int disk_claim_project(Manager *m, const char *project, uid_t owner, DiskDone done, void *userdata);

@@ -54,6 +54,7 @@ struct Manager {
         struct DiskLook *disk_looks; /* that are under way */
         Observer observer;
         sd_event_source *tick, *defer;
+        bool checkpoints;   /* a checkpoint of the store is under way */
         bool ending, failed; /* failed: to begin */
 };
 

@@ -192,6 +192,7 @@ int session_ingest(Session *s, bool final) {
         if (spool < 0)
                 return log_session_warning_errno(spool, s->record->id, "its spool cannot be read: %m");
         int r = ingest_spool(s->manager->store, s->record->id, spool, final, &handler, &report);
+        disk_checkpoint_store(s->manager);
         if (r == -EINPROGRESS) { /* a use of a grant is being written down first */
                 s->settle = MAX(s->settle, SPOOL_AGAIN);
                 manager_tick_begin(s->manager);

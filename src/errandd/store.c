@@ -80,16 +80,19 @@ static const char upgrade_of_1[] = "BEGIN IMMEDIATE;"
                                    "PRAGMA user_version = 2;"
                                    "COMMIT;";
 
-/* NORMAL: a power cut may take the last transactions, but never half of one, and their spools are still there to be read again. */
 static const char settings[] = "PRAGMA journal_mode = WAL;"
-                               "PRAGMA synchronous = NORMAL;"
                                "PRAGMA journal_size_limit = 16777216;"
                                "PRAGMA secure_delete = ON;"
                                "PRAGMA trusted_schema = OFF;"
                                "PRAGMA temp_store = MEMORY;";
 
+/* A transaction waits for no disk: a loss of power may take the last ones, never half of one, and their spools are still there to be read again. What the
+ * database itself takes from its journal is on disk before the journal begins anew: store_checkpoint() sees to that, and whoever closes it. */
+static const char unsynced[] = "PRAGMA synchronous = OFF;", synced[] = "PRAGMA synchronous = NORMAL;";
+
 struct Store {
         sqlite3 *db;
+        int journal; /* pages of it, after the last transaction */
         sqlite3_stmt *statements[_STATEMENT_MAX];
         unsigned steps; /* thousands that the query under way has made */
         char error[256]; /* of the last failure: a rollback after it would be the last call's */
@@ -144,6 +147,7 @@ Store *store_close(Store *s) {
                 return NULL;
         for (size_t i = 0; i < ELEMENTSOF(s->statements); i++)
                 sqlite3_finalize(s->statements[i]);
+        (void) sqlite3_exec(s->db, synced, NULL, NULL, NULL);
         sqlite3_close(s->db);
         return mfree(s);
 }
@@ -200,6 +204,31 @@ static int make_private_file(const char *path) {
         return fchmod(fd, 0600) < 0 ? -errno : 0;
 }
 
+static int on_journal(void *userdata, _unused_ sqlite3 *db, _unused_ const char *database, int pages) {
+        ((Store *) userdata)->journal = pages;
+        return SQLITE_OK;
+}
+
+bool store_grown(const Store *s) {
+        return s->journal >= STORE_JOURNAL_PAGES;
+}
+
+int store_checkpoint(const char *state_dir) {
+        _cleanup_free_ char *path = NULL;
+        sqlite3 *db = NULL;
+
+        if (asprintf(&path, "%s/" DATABASE_NAME, state_dir) < 0)
+                return TAKE_PTR(path), -ENOMEM;
+        int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+        if (code == SQLITE_OK)
+                code = sqlite3_exec(db, synced, NULL, NULL, NULL);
+        if (code == SQLITE_OK)
+                code = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        int r = map_error(db, code);
+        sqlite3_close(db);
+        return r;
+}
+
 static int open_at(const char *path, Store **ret) {
         _cleanup_(store_closep) Store *s = NULL;
         int version = 0;
@@ -228,8 +257,11 @@ static int open_at(const char *path, Store **ret) {
         if (version > SCHEMA_VERSION)
                 return -EPROTONOSUPPORT;
         r = prepare_all(s);
+        if (r >= 0)
+                r = execute(s, unsynced);
         if (r < 0)
                 return r;
+        (void) sqlite3_wal_hook(s->db, on_journal, s); /* instead of checkpoints within transactions */
         *ret = TAKE_PTR(s);
         return 0;
 }

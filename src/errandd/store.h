@@ -10,6 +10,7 @@
 
 #define STORE_QUERY_MAX 1000U
 #define STORE_STEPS_MAX 1000000U /* of SQLite's machine in one query, some tens of milliseconds: some 150 000 receipts that do not match */
+#define STORE_JOURNAL_PAGES 1000 /* of 4 KiB, as in SQLite */
 #define STORE_BUSY_MSEC 500 /* somebody may look into the database with a tool of their own */
 
 typedef struct Store Store;
@@ -25,6 +26,10 @@ Store *store_close(Store *s);
 /* Closed without a word to the disk, which may not answer: its journal stays beside it, and the next one who opens it has everything. */
 Store *store_leave(Store *s);
 DEFINE_CLEANUP(Store *, store_close);
+
+/* Its journal is so long that it should go into the database: for store_checkpoint(), which sleeps on the disk, in any thread, beside the store that is open. */
+bool store_grown(const Store *s);
+int store_checkpoint(const char *state_dir);
 
 /* Renames receipts.db and what belongs to it to receipts.db.damaged-SECONDS…; for a damage found later, with the store closed. */
 int store_set_aside(const char *state_dir, char **ret_problem);

@@ -208,10 +208,48 @@ static void test_removed(void) {
         end();
 }
 
+static void add_receipt(void) {
+        const StoredReceipt r = {.session = (char *) "one", .provider = (char *) "p", .credential = (char *) "C", .host = (char *) "h", .method = (char *) "GET",
+                                 .path = (char *) "/", .outcome = RECEIPT_COMPLETED};
+
+        CHECK_INT(store_begin(w.m.store), 0);
+        CHECK_INT(store_add(w.m.store, &r), 0);
+        CHECK_INT(store_commit(w.m.store), 0);
+}
+
+static void test_checkpoint(void) {
+        char *problem = NULL;
+        Paths paths = {};
+
+        begin();
+        paths.state = w.path;
+        paths.state_fd = w.state;
+        w.m.paths = &paths;
+        CHECK_INT(store_open(w.path, &w.m.store, &problem), 0);
+        disk_checkpoint_store(&w.m);
+        CHECK(!w.m.checkpoints); /* nothing to do yet */
+        while (!store_grown(w.m.store))
+                add_receipt();
+        hold();
+        for (unsigned i = 0; i < 2 * WORKS; i++) {
+                disk_checkpoint_store(&w.m);
+                add_receipt();
+        }
+        CHECK(w.m.checkpoints);
+        release();
+        CHECK(!w.m.checkpoints);
+        add_receipt();
+        CHECK(!store_grown(w.m.store));
+        store_close(w.m.store);
+        CHECK(unlinkat(w.state, "receipts.db", 0) == 0);
+        end();
+}
+
 int main(void) {
         RUN(test_again, "what was to be written into a record that has gone does not come into the next one of its id");
         RUN(test_use, "T020: the use of a grant waits for the disk once, however often it is told");
         RUN(test_ends, "T020: however many grants end meanwhile, that waits for the disk once");
+        RUN(test_checkpoint, "T020: the receipts' journal waits for the disk once, and receipts not at all");
         RUN(test_removed, "a record that has gone can be removed again");
         return TEST_END();
 }

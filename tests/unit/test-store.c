@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -123,6 +124,46 @@ static void test_leave(void) {
         stored_receipt_list_done(&list);
         store_close(s);
         CHECK(!has_journal());
+        teardown();
+}
+
+/* In place of the C library's, for SQLite to call. */
+static unsigned syncs;
+
+__attribute__((visibility("default"))) int fdatasync(int fd) {
+        syncs++;
+        return (int) syscall(SYS_fdatasync, fd);
+}
+
+__attribute__((visibility("default"))) int fsync(int fd) {
+        syncs++;
+        return (int) syscall(SYS_fsync, fd);
+}
+
+static void test_checkpoint(void) {
+        setup();
+        Store *s = open_store();
+        CHECK(syncs > 0); /* they are counted */
+        syncs = 0;
+        for (uint64_t i = 1; i <= STORE_JOURNAL_PAGES && !store_grown(s); i++)
+                add(s, "s1", i, RECEIPT_COMPLETED);
+        CHECK(store_grown(s));
+        CHECK_INT(store_collect(s, "s2"), 0);
+        CHECK_INT(syncs, 0);
+        CHECK_INT(store_checkpoint(state_path), 0);
+        CHECK(syncs >= 2); /* the journal, then the database */
+        syncs = 0;
+        add(s, "s2", 1, RECEIPT_COMPLETED);
+        CHECK(!store_grown(s)); /* the journal has begun anew */
+        CHECK_INT(syncs, 0);
+        add(s, "s2", 2, RECEIPT_COMPLETED);
+        store_close(s);
+        CHECK(syncs >= 2);
+        s = open_store();
+        CHECK_INT(count(s, (ReceiptFilter){.session = "s2", .outcome = _RECEIPT_OUTCOME_INVALID}, NULL), 2);
+        CHECK(count(s, (ReceiptFilter){.session = "s1", .outcome = _RECEIPT_OUTCOME_INVALID}, NULL) > 100);
+        store_close(s);
+        CHECK_INT(store_checkpoint("/nonexistent"), -EIO);
         teardown();
 }
 
@@ -384,6 +425,7 @@ int main(void) {
         RUN(test_collect, "S066: a session's receipts go with it, from the file too; the others stay");
         RUN(test_damaged, "C189: a database that is none is set aside by name, and a new one begun");
         RUN(test_leave, "a database that is left while the disk does not answer is whole for the next one");
+        RUN(test_checkpoint, "T020: no receipt waits for a disk; its journal is put into the database beside, and is on disk then");
         RUN(test_upgrade, "a database of the first version is brought up to date with what is in it");
         RUN(test_spending, "budgets: what a session's calls have come to");
         RUN(test_versions, "C189: a newer database is refused, one without its tables is set aside");
