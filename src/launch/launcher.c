@@ -13,6 +13,7 @@
 #include "launch/helper.h"
 #include "launch/project.h"
 #include "launch/request.h"
+#include "launch/shim-ahead.h"
 #include "launch/tree.h"
 #include "launch/usage.h"
 #include "launch/user-manager.h"
@@ -65,7 +66,7 @@ static void handle_launch(Request *q) {
         if (r >= 0 && q->launcher->listener >= 0) /* an errandd that is a service has a mount namespace of its own */
                 project_settle(&plan->fds[LAUNCH_FD_PROJECT]);
         if (r >= 0)
-                r = session_launch(q->launcher, plan, q->ticket, &problem);
+                r = session_launch(q->launcher, TAKE_PTR(plan), q->ticket, &problem);
         if (r < 0)
                 reply(q, r, problem);
 }
@@ -88,7 +89,7 @@ static Session *named_session(Request *q) {
 }
 
 static void handle_stop(Request *q) {
-        const Session *s = named_session(q);
+        Session *s = named_session(q);
 
         if (s)
                 reply(q, session_signal(s, SIGTERM), NULL);
@@ -101,7 +102,7 @@ static void handle_kill(Request *q) {
                 reply(q, -EINVAL, "\"signal\" is not the number of a signal");
                 return;
         }
-        const Session *s = named_session(q);
+        Session *s = named_session(q);
         if (s)
                 reply(q, session_signal(s, (int) number), NULL);
 }
@@ -320,6 +321,7 @@ static int take_connection(Launcher *l, int fd) {
                 return r;
         l->fd = fd;
         l->connection++;
+        shim_ahead_later(l);
         return 0;
 }
 
@@ -404,7 +406,7 @@ static int set_up(Launcher *l, int fd) {
 
 int launcher_run(const LauncherOptions *o) {
         Launcher l = {.listener = o->listening ? o->fd : -EBADF, .fd = -EBADF, .errandd_uid = o->errandd_uid, .idle_usec = o->idle_usec,
-                      .shim = o->shim, .bailey = o->bailey};
+                      .shim = o->shim, .bailey = o->bailey, .keeps_ahead = o->listening && o->keeps_ahead};
 
         int r = set_up(&l, o->fd);
         if (r >= 0)
@@ -412,6 +414,7 @@ int launcher_run(const LauncherOptions *o) {
         if (r < 0)
                 log_error_errno(r, "The launcher failed: %m");
         sessions_free(&l);
+        shim_ahead_end(&l);
         user_manager_free(l.manager);
         sd_event_source *sources[] = {l.listener_io, l.io, l.idle};
         for (size_t i = 0; i < ELEMENTSOF(sources); i++)

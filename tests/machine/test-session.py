@@ -16,7 +16,7 @@ import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
-from errand_test import case, source  # noqa: E402
+from errand_test import Failure, case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, MEMBER, STRANGER = "alice", "carol", "mallory"
@@ -222,6 +222,34 @@ def _(t):
     owner.wait("k2", "stopped", "failed")
     first.answers("alone")
     wait_for(lambda: not machine.is_active("errand-broker@k2.service"), "end of its broker")
+
+
+def shim_ahead():
+    """The shim that waits for a session: a service keeps one."""
+    wait_for(lambda: run("pgrep", "-u", "errand-agent", "-x", "shim-ahead").out, "a shim that waits")
+    pids = good("pgrep", "-u", "errand-agent", "-x", "shim-ahead").split()
+    if len(pids) != 1:
+        raise Failure(f"{pids} wait")
+    return int(pids[0])
+
+
+@case("C206: the shim that was started ahead is used, and sessions start where it is killed; it goes with its launcher")
+def _(t):
+    t.log("journal", system.log)
+    waits = shim_ahead()
+    first = running(t, "h1")
+    with open(f"/proc/{waits}/cmdline", "rb") as f:
+        t.equal(f.read().rstrip(b"\0"), b"errand-shim\0--session\0h1", "what it became")
+    os.kill(shim_ahead(), signal.SIGKILL)
+    second = running(t, "h2")
+    second.answers("with a shim of its own")
+    shim_ahead()
+    good("systemctl", "stop", "errand-launch.service")
+    wait_for(lambda: not run("pgrep", "-u", "errand-agent", "-x", "shim-ahead").out or machine.is_active("errand-launch.service"), "end of the one that waits")
+    first.answers("without its launcher")
+    running(t, "h3").answers("with the next launcher")
+    for name in ("h1", "h2", "h3"):
+        Client(OWNER).session(name, "Stop")
 
 
 @case("a broker that is killed comes back with what was set up, and its session goes on")
