@@ -36,6 +36,8 @@ struct Session {
         bool signaled; /* what goes now is not started again */
         Scope *scope;
         int first;    /* pidfd of the process that waits for it */
+        pid_t first_ahead; /* which that is, of a scope that was begun before the session; 0: of none */
+        bool made_ahead;   /* the scope is, and the process not told */
         char *problem; /* why it has to go: told when it has gone */
         bool stopping_told;
         sd_event_source *channel_io, *end, *timeout;
@@ -181,8 +183,13 @@ static void on_scope_made(int error, const char *text, void *userdata) {
         Session *s = userdata;
 
         s->first = safe_close(s->first);
-        if (error < 0) {
+        if (error < 0)
                 s->scope = scope_free(s->scope);
+        if (s->first_ahead > 0) { /* the shim has not said yet which process it uses: then that is let go, or another scope made */
+                s->made_ahead = error >= 0;
+                return;
+        }
+        if (error < 0) {
                 abort_launch(s, text);
                 return;
         }
@@ -194,12 +201,42 @@ static void on_scope_made(int error, const char *text, void *userdata) {
                 (void) session_signal(s, SIGKILL);
 }
 
+/* Begun before the session, around a process that is not used. */
+static void drop_scope(Session *s) {
+        if (s->made_ahead)
+                scope_stop(s->scope);
+        s->scope = scope_free(s->scope);
+        s->first = safe_close(s->first);
+        s->first_ahead = 0;
+        s->made_ahead = false;
+}
+
+/* True: it was begun before the session, and around this process. */
+static bool use_scope(Session *s, pid_t pid) {
+        bool made = s->made_ahead;
+
+        if (s->first_ahead != pid)
+                return false;
+        s->first_ahead = 0;
+        s->made_ahead = false;
+        s->launch->scope = scope_plan_free(s->launch->scope);
+        s->timeout = sd_event_source_disable_unref(s->timeout);
+        if (made)
+                on_scope_made(0, NULL, s);
+        return true;
+}
+
 static void make_scope(Session *s, Message *m) {
         _cleanup_free_ char *problem = NULL;
-        uint64_t pid;
+        uint64_t pid = 0;
 
+        int r = json_get_u64(message_object(m), "pid", INT32_MAX, &pid);
+        if (r >= 0 && s->scope && use_scope(s, (pid_t) pid))
+                return;
+        drop_scope(s);
         s->first = message_take_fd(m, "pidfd");
-        int r = s->first < 0 ? -EBADMSG : json_get_u64(message_object(m), "pid", INT32_MAX, &pid);
+        if (s->first < 0)
+                r = -EBADMSG;
         if (r >= 0)
                 r = scope_make(s->launcher->manager, s->launch->scope, (pid_t) pid, s->first, on_scope_made, s,
                                &s->scope, &problem);
@@ -298,14 +335,25 @@ static int start_own(Session *s) {
 
 /* One that was started ahead, where there is one. */
 static int start_shim(Session *s) {
-        if (shim_ahead_take(s->launcher, &s->pid, &s->ahead) < 0)
+        ShimTaken taken;
+
+        if (shim_ahead_take(s->launcher, s->launch->scope, &taken) < 0)
                 return start_own(s);
         s->own = true;
+        s->pid = taken.pid;
+        s->ahead = taken.fd;
+        s->scope = taken.scope;
+        s->first = taken.first_fd;
+        s->first_ahead = taken.first;
+        s->made_ahead = taken.made;
+        if (s->scope)
+                scope_hand_over(s->scope, on_scope_made, s);
         int r = shim_hand_over(s->launcher, s->launch, s->ahead, &s->channel);
         if (r >= 0)
                 return 0;
         log_session_info(s->id, "the shim that was started ahead cannot be used, and another is started: %s", strerror(-r));
         s->ahead = safe_close(s->ahead);
+        drop_scope(s);
         end_shim(s);
         return start_own(s);
 }
@@ -322,6 +370,7 @@ static int start_again(Session *s) {
         s->end = sd_event_source_disable_unref(s->end);
         s->channel = safe_close(s->channel);
         s->pidfd = safe_close(s->pidfd);
+        drop_scope(s);
         int r = start_own(s);
         if (r >= 0)
                 r = watch_shim(s);

@@ -88,6 +88,24 @@ static Session *named_session(Request *q) {
         return NULL;
 }
 
+/* Which session comes, for its scope to be made before; without a scope: none does. */
+static void handle_prepare(Request *q) {
+        _cleanup_(scope_plan_freep) ScopePlan *plan = NULL;
+        _cleanup_free_ char *problem = NULL;
+        JsonObject *scope;
+        const char *id;
+
+        int r = json_get_object(q->object, "scope", &scope);
+        if (r >= 0)
+                r = json_get_string(q->object, "session", &id) < 0 || !session_id_valid(id) ? -EINVAL : scope_plan_parse(scope, id, &plan, &problem);
+        if (r < 0 && r != -ENOENT) {
+                reply(q, r, problem ?: "a prepare has \"session\" and \"scope\", or neither");
+                return;
+        }
+        shim_ahead_prepare(q->launcher, TAKE_PTR(plan));
+        reply(q, 0, NULL);
+}
+
 static void handle_stop(Request *q) {
         Session *s = named_session(q);
 
@@ -240,6 +258,7 @@ static const struct {
         bool own_members;       /* the handler checks them */
 } requests[] = {
         {"launch", handle_launch, {}, true},
+        {"prepare", handle_prepare, {"session", "scope"}, false},
         {"stop", handle_stop, {"session", "shimSocket"}, false},
         {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
         {"adopt", handle_adopt, {"session", "shimSocket", "scope"}, false},
@@ -268,12 +287,13 @@ static void dispatch(Request *q) {
                         requests[i].handle(q);
                 return;
         }
-        reply(q, -EINVAL, "not a request that is known here: launch, stop, kill, adopt, usage, collect, disk, probe, mkproject");
+        reply(q, -EINVAL, "not a request that is known here: launch, prepare, stop, kill, adopt, usage, collect, disk, probe, mkproject");
 }
 
 /* ---- connections ---- */
 
 static void drop_connection(Launcher *l) {
+        shim_ahead_prepare(l, NULL);
         l->io = sd_event_source_disable_unref(l->io);
         l->fd = safe_close(l->fd);
 }

@@ -32,6 +32,7 @@ struct Launcher {
         size_t n_sessions, n_helpers;
         bool keeps_ahead;
         ShimAhead *ahead; /* NULL: none now */
+        struct ScopePlan *ahead_plan; /* of the session that errandd says will come; NULL: it says of none */
         sd_event_source *ahead_timer;
         bool ending; /* the errandd whose own it is has gone */
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "basic/text.h"
 #include "shared/message.h"
 #include "shim/ahead.h"
+#include "shim/child.h"
 
 #define NAME "errand-shim"
 #define NAME_WAITING "shim-ahead" /* who counts shims by their names counts sessions */
@@ -56,25 +58,57 @@ static void show_session(int argc, char *argv[], char *const *arguments) {
         }
 }
 
-int ahead_wait(int fd, int argc, char *argv[], int *ret_argc, char ***ret_argv) {
+static int prepare(int fd, Ahead *a) {
         _cleanup_(json_writer_done) JsonWriter w = {};
-        _cleanup_(message_freep) Message *m = NULL;
-        _cleanup_free_ char *problem = NULL;
+
+        if (a->first > 0)
+                return -EBADMSG;
+        int r = child_fork_ahead(&a->first, &a->gate);
+        if (r < 0)
+                return r;
+        _cleanup_close_ int pidfd = pidfd_open(a->first, 0);
+        if (pidfd < 0)
+                return -errno;
+        message_open(&w, "waiting");
+        json_add_u64(&w, "pid", (uint64_t) a->first);
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "pidfd");
+        json_close_array(&w);
+        return message_send(fd, &w, &pidfd, 1);
+}
+
+/* Until it is told what to start. What was forked goes with this process. */
+static int receive_start(int fd, Ahead *a) {
+        for (;;) {
+                _cleanup_(message_freep) Message *m = NULL;
+                int r = message_receive(fd, &m, NULL);
+                if (r < 0)
+                        return r;
+                if (!streq(message_type(m), "prepare"))
+                        return read_start(m, &a->argv);
+                r = prepare(fd, a);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int ahead_wait(int fd, int argc, char *argv[], Ahead *ret) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_close_ int own = fd;
+        Ahead a = {.gate = -EBADF};
 
         (void) prctl(PR_SET_NAME, NAME_WAITING);
-        int r = message_receive(own, &m, &problem);
+        int r = receive_start(own, &a);
         if (r == -ECONNRESET)
                 return r;
-        if (r >= 0)
-                r = read_start(m, ret_argv);
         if (r < 0)
-                return log_error_errno(r, "what it is to start is not understood: %s", problem ?: strerror(-r));
+                return log_error_errno(r, "what it is to start is not understood: %m");
         message_open(&w, "taken");
         r = message_send(own, &w, NULL, 0);
         if (r < 0) /* another one was started meanwhile, or nobody wants it any more */
                 return log_error_errno(r, "the launcher that started it is gone: %m");
-        show_session(argc, argv, *ret_argv);
-        *ret_argc = (int) strv_length(*ret_argv);
+        show_session(argc, argv, a.argv);
+        a.argc = (int) strv_length(a.argv);
+        *ret = a;
         return 0;
 }

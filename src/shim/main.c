@@ -45,15 +45,18 @@ static uint64_t harden(void) {
 
 int main(int argc, char *argv[]) {
         ShimOptions options;
+        Ahead ahead = {.gate = -EBADF};
         int wait_fd;
 
         uint64_t core_limit = harden();
         log_setup("errand-shim", LOG_LEVEL_INFO);
         log_use_fields();
         if (ahead_waits(argc, argv, &wait_fd)) {
-                int r = ahead_wait(wait_fd, argc, argv, &argc, &argv);
+                int r = ahead_wait(wait_fd, argc, argv, &ahead);
                 if (r < 0)
                         return r == -ECONNRESET ? 0 : EXIT_FAILURE;
+                argc = ahead.argc;
+                argv = ahead.argv;
         }
         if (shim_options_parse(argc, argv, &options) < 0)
                 return 2;
@@ -65,5 +68,7 @@ int main(int argc, char *argv[]) {
                 log_set_target(LOG_TARGET_JOURNAL);
         log_set_session(options.session);
         options.core_limit = core_limit;
+        options.ahead_pid = ahead.first;
+        options.ahead_gate = ahead.gate;
         return shim_run(&options) < 0 ? EXIT_FAILURE : 0;
 }
