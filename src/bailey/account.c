@@ -72,41 +72,50 @@ static bool entry_read(const char *path, const char *name, uint32_t number, bool
         return read_file_full(path, ACCOUNTS_SIZE_MAX, &e->text, NULL) >= 0 && entry_find(e, name, number, account);
 }
 
-/* What getent says, which asks in all ways that this system has. -ENOENT: nothing; -ENOPKG: there is no such program. */
+#define EXIT_NOT_FOUND 2 /* getent(1) */
+
+/* What getent says, which asks in all ways that this system has. -ENOENT: it knows of none; -ENOPKG: there is no such program. */
 static int ask(const char *database, const char *key, char **ret) {
         const char *const arguments[] = {GETENT, "--", database, key, NULL};
         _cleanup_free_ char *text = malloc(GETENT_SIZE_MAX);
 
         if (!text)
                 return log_oom();
-        int r = program_run(arguments, "", -1, text, GETENT_SIZE_MAX);
+        int r = program_run(-EBADF, arguments, "", -1, text, GETENT_SIZE_MAX);
         if (r != 0)
-                return r < 0 ? r : r == EXIT_NO_PROGRAM ? -ENOPKG : -ENOENT;
+                return r < 0 ? r : r == EXIT_NO_PROGRAM ? -ENOPKG : r == EXIT_NOT_FOUND ? -ENOENT : -EIO;
         *ret = TAKE_PTR(text);
         return 0;
 }
 
-static bool entry_ask(const char *name, uint32_t number, bool account, Entry *e) {
+/* 1, 0 when there is none as far as this system can tell, or a negative errno: whether there is one is not known. */
+static int entry_ask(const char *name, uint32_t number, bool account, Entry *e) {
         char key[16];
 
         (void) snprintf(key, sizeof(key), "%u", number);
-        return ask(account ? "passwd" : "group", name ?: key, &e->text) >= 0 && entry_find(e, name, number, account);
+        int r = ask(account ? "passwd" : "group", name ?: key, &e->text);
+        if (r < 0)
+                return r == -ENOENT || r == -ENOPKG ? 0 : r;
+        return entry_find(e, name, number, account);
 }
 
-static bool find_account(const char *name, uid_t uid, Entry *e) {
-        return entry_read("/etc/passwd", name, uid, true, e) || entry_ask(name, uid, true, e);
+static int find_account(const char *name, uid_t uid, Entry *e) {
+        return entry_read("/etc/passwd", name, uid, true, e) ? 1 : entry_ask(name, uid, true, e);
 }
 
 /* A number that is no account's is no group's either, as far as anybody needs to know. */
 static bool find_group(gid_t gid, bool known, Entry *e) {
-        return entry_read("/etc/group", NULL, gid, false, e) || (known && entry_ask(NULL, gid, false, e));
+        return entry_read("/etc/group", NULL, gid, false, e) || (known && entry_ask(NULL, gid, false, e) > 0);
 }
 
-/* *ret_known: it has an entry. */
 static int fill(Account *a, uid_t uid, gid_t fallback_gid, bool *ret_known) {
         _cleanup_(entry_done) Entry entry = {}, group = {};
 
-        bool known = find_account(NULL, uid, &entry);
+        int r = find_account(NULL, uid, &entry);
+        /* Only root takes groups by it. */
+        if (r < 0 && getuid() == 0)
+                return log_error_errno(r, "Failed to ask " GETENT " for uid %u: %m; nothing was run", uid);
+        bool known = r > 0;
         a->uid = uid;
         a->gid = known ? entry.group : fallback_gid;
         a->name = strdup(known ? entry.name : "user");
@@ -124,11 +133,15 @@ static int find_user(const char *user, uid_t *ret) {
                 *ret = entry.number;
         else if (parse_u64(user, UID_VALID_MAX, &number) >= 0)
                 *ret = (uid_t) number;
-        else if (entry_ask(user, 0, true, &entry))
-                *ret = entry.number;
         else {
-                log_error("--user %s: there is no such account", user);
-                return -ENOENT;
+                int r = entry_ask(user, 0, true, &entry);
+                if (r < 0)
+                        return log_error_errno(r, "--user %s: Failed to ask " GETENT " for it: %m", user);
+                if (r == 0) {
+                        log_error("--user %s: there is no such account", user);
+                        return -ENOENT;
+                }
+                *ret = entry.number;
         }
         return 0;
 }
@@ -200,10 +213,12 @@ static int take_groups(const Account *a) {
         if (!groups)
                 return log_oom();
         groups[0] = a->gid;
-        /* Its name, then numbers. */
-        for (const char *word = strtok_r(text, " \t\n", &save); (word = strtok_r(NULL, " \t\n", &save)); n++) {
+        /* Its name, in which there may be spaces and what looks like a group, then numbers. */
+        const char *end = startswith(text, a->name);
+        char *numbers = end && strchr(" \t\n", *end) ? text + strlen(a->name) : text;
+        for (const char *word = strtok_r(numbers, " \t\n", &save); word; word = strtok_r(NULL, " \t\n", &save), n++) {
                 uint64_t number;
-                if (parse_u64(word, UID_VALID_MAX, &number) < 0)
+                if (numbers == text || parse_u64(word, UID_VALID_MAX, &number) < 0)
                         return log_error_errno(-EBADMSG, "Failed to read the groups of %s that " GETENT " gave; nothing was run", a->name);
                 groups[n] = (gid_t) number;
         }

@@ -89,7 +89,7 @@ const char *failure_hint(const Failure *f) {
                         return "the place to mount it at does not exist and cannot be made; create it or grant another path";
                 return denied ? "the caller cannot use this path, or a surrounding container or AppArmor profile forbids mounts" : NULL;
         case STAGE_NETFILTER:
-                return "the rule is what closes the other ways out; this needs nftables in the kernel and its program nft";
+                return "the rule is what closes the other ways out; this needs nftables in the kernel, libnftables1, and bailey-netfilter";
         case STAGE_PASTA:
                 return "install the package passt, and see that /dev/net/tun is there for everybody";
         case STAGE_HANDOVER:

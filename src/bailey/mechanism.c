@@ -73,7 +73,7 @@ const Mechanism mechanisms[] = {
          trial_pasta, 0, 0, MECHANISM_TUN,
          "install pasta (Debian: apt install passt), and see that this host has a default route"},
         {"nftables", NEED_OPTION, _GAP_INVALID, EGRESS_COST, trial_nftables, 0, 0, MECHANISM_NAMESPACES,
-         "install nft (Debian: apt install nftables), and see that the kernel has nf_tables (modprobe nf_tables)"},
+         "install libnftables (Debian: apt install libnftables1) and errand's bailey-netfilter, and see that the kernel has nf_tables (modprobe nf_tables)"},
 };
 const size_t n_mechanisms = ELEMENTSOF(mechanisms);
 

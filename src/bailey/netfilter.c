@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <unistd.h>
 
 #include "bailey/netfilter.h"
+#include "basic/fd.h"
 #include "basic/program.h"
 
 int netfilter_rules(const Network *n, bool reject, char **ret) {
@@ -44,34 +47,45 @@ int netfilter_rules(const Network *n, bool reject, char **ret) {
         return k < 0 ? -ENOMEM : 0;
 }
 
-/* Fixed places, whatever the environment says. */
-static const char *const places[] = {"/usr/sbin/nft", "/usr/bin/nft"};
+#define PROGRAM "bailey-netfilter"
 
-static const char *find_program(void) {
-        for (size_t i = 0; i < ELEMENTSOF(places); i++)
-                if (access(places[i], X_OK) == 0)
-                        return places[i];
-        return NULL;
+/* Beside this program, as in a build tree, or where it is installed: fixed places, whatever the environment says. -ENOENT. */
+static int open_program(void) {
+        char path[PATH_MAX];
+
+        ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+        const char *slash = n > 0 && n < (ssize_t) sizeof(path) ? memrchr(path, '/', (size_t) n) : NULL;
+        if (slash && (size_t) (slash - path) + sizeof("/" PROGRAM) <= sizeof(path)) {
+                (void) snprintf(path + (slash - path), sizeof("/" PROGRAM), "/" PROGRAM);
+                int fd = open(path, O_PATH | O_CLOEXEC);
+                if (fd >= 0)
+                        return fd;
+        }
+        int fd = open(ERRAND_LIBEXEC_DIR "/" PROGRAM, O_PATH | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 int netfilter_install(const Network *n, Failure *f) {
-        const char *const arguments[] = {find_program(), "-f", "-", NULL};
-        char said[512];
+        static const char *const arguments[] = {PROGRAM, NULL};
+        char said[512] = "";
         int r = 0;
 
-        if (!arguments[0])
-                return failure_set(f, STAGE_NETFILTER, 0, "nft is not in /usr/sbin and /usr/bin; install nftables");
+        _cleanup_close_ int program = open_program();
+        if (program < 0)
+                return failure_set(f, STAGE_NETFILTER, program, PROGRAM " is neither beside bailey nor in " ERRAND_LIBEXEC_DIR);
         /* A kernel may have filters and nothing to reject with. Each try is one transaction. */
         for (int reject = 1; reject >= 0; reject--) {
                 _cleanup_free_ char *rules = NULL;
 
                 r = netfilter_rules(n, reject, &rules);
                 if (r >= 0)
-                        r = program_run(arguments, rules, CAP_NET_ADMIN, said, sizeof(said));
+                        r = program_run(program, arguments, rules, CAP_NET_ADMIN, said, sizeof(said));
                 if (r == 0)
                         return 0;
                 if (r < 0)
-                        return failure_set(f, STAGE_NETFILTER, r, "%s", arguments[0]);
+                        return failure_set(f, STAGE_NETFILTER, r, PROGRAM);
         }
-        return failure_set(f, STAGE_NETFILTER, 0, "%s ended with status %d: %.*s", arguments[0], r, (int) strcspn(said, "\n"), said);
+        said[strcspn(said, "\n")] = 0;
+        return failure_set(f, STAGE_NETFILTER, 0, PROGRAM " ended with status %d: %s", r,
+                           *said ? said : r == EXIT_NO_PROGRAM ? "it cannot be executed" : "it says nothing");
 }

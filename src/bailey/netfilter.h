@@ -7,6 +7,6 @@
 /* The rules as text, with or without resets for refused TCP. -ENOMEM. */
 int netfilter_rules(const Network *n, bool reject, char **ret);
 
-/* Installs the network's rules in the network namespace that this process is in and made, by nft, a program of the system's. Whole or
- * not at all. */
+/* Installs the network's rules in the network namespace that this process is in and made, by bailey-netfilter (netfilter-program.c).
+ * Whole or not at all. */
 int netfilter_install(const Network *n, Failure *f);

@@ -25,15 +25,19 @@ static bool keep_capability(int capability) {
         return syscall(SYS_capset, &header, data) >= 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) >= 0;
 }
 
-_noreturn_ static void execute(const char *const *arguments, int input, int output, int capability) {
+_noreturn_ static void execute(int program, const char *const *arguments, int input, int output, int capability) {
         static char *const none[] = {NULL};
         sigset_t empty;
 
         (void) sigemptyset(&empty);
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && keep_capability(capability) && chdir("/") >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
-            dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 && fd_close_all_except(3, NULL, 0) >= 0 &&
-            sigprocmask(SIG_SETMASK, &empty, NULL) >= 0)
-                (void) execve(arguments[0], (char *const *) arguments, none);
+            dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 && fd_close_all_except(3, &program, program >= 0) >= 0 &&
+            sigprocmask(SIG_SETMASK, &empty, NULL) >= 0) {
+                if (program >= 0)
+                        (void) syscall(SYS_execveat, program, "", arguments, none, AT_EMPTY_PATH);
+                else
+                        (void) execve(arguments[0], (char *const *) arguments, none);
+        }
         _exit(EXIT_NO_PROGRAM);
 }
 
@@ -54,12 +58,9 @@ static int open_text(const char *text) {
         return r;
 }
 
-int program_run(const char *const *arguments, const char *input, int capability, char *ret_output, size_t size) {
+static int run(int program, const char *const *arguments, int input, int capability, char *ret_output, size_t size) {
         int pair[2], status;
 
-        _cleanup_close_ int in = open_text(input);
-        if (in < 0)
-                return in;
         if (pipe2(pair, O_CLOEXEC) < 0)
                 return -errno;
         _cleanup_close_ int ours = pair[0], theirs = pair[1];
@@ -67,7 +68,7 @@ int program_run(const char *const *arguments, const char *input, int capability,
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                execute(arguments, in, theirs, capability);
+                execute(program, arguments, input, theirs, capability);
         theirs = safe_close(theirs);
         ssize_t n = read_all(ours, ret_output, size - 1);
         ret_output[MAX(n, 0)] = 0;
@@ -78,4 +79,19 @@ int program_run(const char *const *arguments, const char *input, int capability,
         if (n < 0)
                 return (int) n;
         return WIFEXITED(status) ? WEXITSTATUS(status) : -EPIPE;
+}
+
+int program_run(int program, const char *const *arguments, const char *input, int capability, char *ret_output, size_t size) {
+        const struct sigaction usual = {.sa_handler = SIG_DFL};
+        struct sigaction before;
+
+        _cleanup_close_ int in = open_text(input);
+        if (in < 0)
+                return in;
+        /* Where it is ignored, as some callers leave it, the kernel keeps no status. */
+        if (sigaction(SIGCHLD, &usual, &before) < 0)
+                return -errno;
+        int r = run(program, arguments, in, capability, ret_output, size);
+        (void) sigaction(SIGCHLD, &before, NULL);
+        return r;
 }

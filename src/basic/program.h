@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Runs one of the system's programs for what only shared libraries know, where a program of ours is linked statically and loads none.
+/* Runs another program for what only shared libraries know, where a program of ours is linked statically and loads none.
  * Nothing of the caller's environment and descriptors goes along. */
 
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #define EXIT_NO_PROGRAM 127
 #define PROGRAM_INPUT_MAX 65536U /* what a pipe holds */
 
-/* arguments[0] is its path. `input` is its standard input; what it writes, errors included, is cut at size - 1 bytes and ends with a NUL.
- * `capability` is kept over execve(2), -1: none. Returns its exit status, EXIT_NO_PROGRAM where it cannot be executed, -EPIPE where a signal ended it,
- * or a negative errno. */
-int program_run(const char *const *arguments, const char *input, int capability, char *ret_output, size_t size);
+/* `program` is executed by its fd (O_CLOEXEC, at least 3), arguments[0] then being but a name; -EBADF: arguments[0] is its path. `input` is
+ * its standard input; what it writes, errors included, is cut at size - 1 bytes and ends with a NUL. `capability` is kept over execve(2),
+ * -1: none. Returns its exit status, EXIT_NO_PROGRAM where it cannot be executed, -EPIPE where a signal ended it, or a negative errno. */
+int program_run(int program, const char *const *arguments, const char *input, int capability, char *ret_output, size_t size);

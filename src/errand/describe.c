@@ -38,7 +38,7 @@ static int read_description(sd_bus_message *m, Description *d) {
                 {"ExitStatus", 'i', &d->status}, {"OwnerUid", 'u', &d->owner},       {"PayloadUid", 'u', &d->payload},
                 {"CreatedUSec", 't', &d->created}, {"StartedUSec", 't', &d->started}, {"EndedUSec", 't', &d->ended},
                 {"RefusedCount", 't', &d->refused}, {"Interactive", 'b', &d->interactive}, {"Protocol", 's', &d->protocol},
-                {"Turn", 't', &d->turn}, {"QueuedPrompts", 't', &d->queued},
+                {"Turn", 't', &d->turn}, {"QueuedPrompts", 't', &d->queued}, {"OpenQuestions", 't', &d->questions},
         };
 
         int r = entries_read(m, entries, ELEMENTSOF(entries));

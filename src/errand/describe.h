@@ -14,6 +14,7 @@ typedef struct Description {
         uint64_t created, started, ended, refused;
         uint64_t turn;   /* of a conversation: the prompt whose turn it is; 0: none's; UINT64_MAX: not told */
         uint64_t queued; /* prompts that wait */
+        uint64_t questions; /* of the agent's, that wait for an answer */
         bool interactive;
         sd_bus_message *message; /* rewound: for JSON */
 } Description;

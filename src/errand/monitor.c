@@ -309,7 +309,7 @@ static void on_exited(Monitor *m, const char *id, sd_bus_message *message) {
                         json_add_string(&w, "text", text);
                 json_end(m, &w);
         } else
-                say(m, id, status == 0 ? COLOUR_NONE : COLOUR_BAD, "%s%s%s", exit_text(reason, status, how), text ? ": " : "", text ?: "");
+                say(m, id, status == 0 ? COLOUR_NONE : COLOUR_BAD, "%s%s%s", exit_text(reason, status, d.started > 0, how), text ? ": " : "", text ?: "");
 }
 
 static void on_session_signal(Monitor *m, sd_bus_message *message, const char *member) {

@@ -36,6 +36,7 @@ static const struct Member {
         {"network", MEMBER_TEXT, offsetof(SessionFile, network)},
         {"provider", MEMBER_TEXT, offsetof(SessionFile, provider)},
         {"model", MEMBER_TEXT, offsetof(SessionFile, model)},
+        {"protocol", MEMBER_TEXT, offsetof(SessionFile, protocol)},
         {"env", MEMBER_VARIABLES, offsetof(SessionFile, env)},
 };
 
@@ -45,6 +46,7 @@ void session_file_done(SessionFile *f) {
         free(f->network);
         free(f->provider);
         free(f->model);
+        free(f->protocol);
         strv_free(f->command);
         strv_free(f->allow);
         strv_free(f->env);
@@ -172,7 +174,7 @@ static int check_names(JsonObject *o, const char *path) {
                 if (known)
                         continue;
                 _cleanup_free_ char *shown = string_escape_control(i->data);
-                log_error("%s: \"%.80s\" is nothing that a session's file may say; it takes project, command, allow, network, provider, model and env",
+                log_error("%s: \"%.80s\" is nothing that a session's file may say; it takes project, command, protocol, allow, network, provider, model and env",
                           path, shown ?: "");
                 r = -EINVAL;
         }
@@ -248,6 +250,7 @@ int session_file_read(const Request *q, SessionFile *ret) {
         f.request.network = f.network;
         f.request.provider = f.provider;
         f.request.model = f.model;
+        f.request.protocol = f.protocol;
         f.request.allow = f.allow;
         f.request.env = f.env;
         f.request.operands = f.command;

@@ -9,7 +9,7 @@
 
 typedef struct SessionFile {
         Request request; /* as if it had come by the command line; borrows from here */
-        char *id, *project, *network, *provider, *model;
+        char *id, *project, *network, *provider, *model, *protocol;
         char **command, **allow, **env;
         usec_t changed; /* when the file was written or put there, on the real-time clock */
 } SessionFile;

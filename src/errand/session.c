@@ -152,7 +152,8 @@ static void say_nothing_ran(const char *id, const Description *d) {
         _cleanup_free_ char *text = text_for_terminal(d->text);
 
         if (streq(d->reason, "setup"))
-                log_info("session %s wrote nothing, since nothing ran: %s", id, text && *text ? text : "no reason was given");
+                log_info("session %s wrote nothing, since %s: %s", id, d->started > 0 ? "its agent could not be talked to" : "nothing ran",
+                         text && *text ? text : "no reason was given");
 }
 
 int verb_session_logs(const Request *q) {

@@ -97,14 +97,29 @@ static int list_json(Connection *c, bool all) {
         return json_print(&w, stdout);
 }
 
-static int add_line(const SessionLine *s, void *userdata) {
-        char created[TIME_TEXT_MAX];
-        Table *t = userdata;
+typedef struct List {
+        Connection *connection;
+        Table *table;
+} List;
 
-        table_add(t, s->id);
-        table_add_coloured(t, s->state, state_colour(s->state));
-        table_add(t, time_text(s->created, created));
-        table_add(t, s->project);
+/* What the agent of one does that is talked to, or "". */
+static const char *turn_word(const Description *d) {
+        return d->turn == UINT64_MAX ? "" : d->questions > 0 ? ", asks" : d->turn > 0 ? ", works" : d->queued > 0 ? ", waits" : "";
+}
+
+static int add_line(const SessionLine *s, void *userdata) {
+        _cleanup_(description_done) Description d = {.turn = UINT64_MAX};
+        char created[TIME_TEXT_MAX], state[64];
+        const List *l = userdata;
+        int r = streq(s->state, "running") ? describe_if_there(l->connection, s->id, &d) : EXIT_OK;
+
+        if (r != EXIT_OK && r != EXIT_NOT_THERE) /* gone meanwhile */
+                return r;
+        (void) snprintf(state, sizeof(state), "%s%s", s->state, turn_word(&d));
+        table_add(l->table, s->id);
+        table_add_coloured(l->table, state, state_colour(s->state));
+        table_add(l->table, time_text(s->created, created));
+        table_add(l->table, s->project);
         return EXIT_OK;
 }
 
@@ -123,7 +138,7 @@ int sessions_list(const Request *q, bool all) {
                 (void) log_oom();
                 return EXIT_FAILED;
         }
-        r = sessions_each(c, all, add_line, t);
+        r = sessions_each(c, all, add_line, &(List){.connection = c, .table = t});
         if (r != EXIT_OK)
                 return r;
         return output_table(q, t, all ? "No records." : "No sessions run; errand threads list shows those that ended.");
@@ -151,7 +166,7 @@ static void print_account(const char *label, uint32_t uid) {
         print_line(label, account ? account->pw_name : number);
 }
 
-const char *exit_text(const char *reason, int status, char buffer[static EXIT_TEXT_MAX]) {
+const char *exit_text(const char *reason, int status, bool ran, char buffer[static EXIT_TEXT_MAX]) {
         const char *signal = status > 128 ? sigabbrev_np(status - 128) ?: "?" : "?";
 
         if (streq(reason, "exited"))
@@ -159,7 +174,7 @@ const char *exit_text(const char *reason, int status, char buffer[static EXIT_TE
         else if (streq(reason, "signal") || streq(reason, "killed"))
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "%s by signal %d (%s)", streq(reason, "signal") ? "ended" : "killed", status - 128, signal);
         else if (streq(reason, "setup"))
-                (void) snprintf(buffer, EXIT_TEXT_MAX, "nothing ran, exit code %d", status);
+                (void) snprintf(buffer, EXIT_TEXT_MAX, "%s, exit code %d", ran ? "its agent could not be talked to" : "nothing ran", status);
         else if (streq(reason, "disk"))
                 (void) snprintf(buffer, EXIT_TEXT_MAX, "stopped: it took too much of the disk, exit code %d", status);
         else if (streq(reason, "idle"))
@@ -176,8 +191,27 @@ static void print_ended(const Description *d) {
 
         if (!*d->reason)
                 return;
-        print_line("result", exit_text(d->reason, d->status, how));
+        print_line("result", exit_text(d->reason, d->status, d->started > 0, how));
         print_line("reason", d->text);
+}
+
+/* Of one that is talked to now. */
+static void print_turn(const char *id, const Description *d) {
+        char text[224], waiting[48] = "";
+
+        if (d->turn == UINT64_MAX)
+                return;
+        if (d->questions > 0)
+                (void) snprintf(text, sizeof(text), "prompt %" PRIu64 " waits for an answer: errand session logs %s has the question, and errand say %s '!answer OPTION' answers it",
+                                d->turn, id, id);
+        else if (d->turn > 0)
+                (void) snprintf(text, sizeof(text), "the agent works on prompt %" PRIu64, d->turn);
+        else
+                (void) snprintf(text, sizeof(text), "%s", d->queued > 0 ? "waits for a turn" : "waits for a prompt");
+        if (d->queued > 0)
+                (void) snprintf(waiting, sizeof(waiting), "%" PRIu64 " more", d->queued);
+        print_line("turn", text);
+        print_line("queued", waiting);
 }
 
 static void print_description(const char *id, const Description *d) {
@@ -187,6 +221,7 @@ static void print_description(const char *id, const Description *d) {
         printf("%*s  %s%s%s\n", LABEL_WIDTH, "state", colour_begin(state_colour(d->state), output_colours()), d->state,
                colour_end(state_colour(d->state), output_colours()));
         print_ended(d);
+        print_turn(id, d);
         print_line("command", d->command);
         print_line("project", d->project);
         print_line("backend", d->backend);

@@ -17,9 +17,9 @@ typedef struct SessionLine {
         uint64_t created;
 } SessionLine;
 
-/* "exited with 3": how a session ended. */
+/* "exited with 3": how a session ended, of which something ran or nothing did. */
 #define EXIT_TEXT_MAX 160U
-const char *exit_text(const char *reason, int status, char buffer[static EXIT_TEXT_MAX]);
+const char *exit_text(const char *reason, int status, bool ran, char buffer[static EXIT_TEXT_MAX]);
 
 /* Calls `each` for every session, the oldest first, until it returns another code than EXIT_OK. */
 int sessions_each(Connection *c, bool all, int (*each)(const SessionLine *s, void *userdata), void *userdata);

@@ -250,6 +250,8 @@ static void on_notice(Talk *t, sd_bus_message *m) {
 }
 
 static void on_exited(Talk *t, sd_bus_message *m) {
+        _cleanup_(description_done) Description d = {};
+        _cleanup_free_ char *text = NULL;
         char how[EXIT_TEXT_MAX];
         const char *reason;
         JsonWriter w = {};
@@ -263,7 +265,9 @@ static void on_exited(Talk *t, sd_bus_message *m) {
                 json_add_u64(&w, "status", (uint64_t) MAX(status, 0));
                 update_printer_end(&t->printer, &w);
         }
-        session_over(t, exit_text(reason, status, how));
+        if (streq(reason, "setup") && describe(t->listener.connection, t->id, &d) == EXIT_OK && *d.text)
+                text = text_for_terminal(d.text);
+        session_over(t, text ?: exit_text(reason, status, d.started > 0, how));
 }
 
 static void on_signal(sd_bus_message *m, const char *interface, const char *member, void *userdata) {

@@ -25,6 +25,11 @@
 #define BUS_ACCOUNT_HELD_MAX 16U            /* calls of one account that wait for an authorization: so many questions polkit has at once */
 #define BUS_ACCOUNT_OPERATIONS_MAX 64U      /* calls of one account that wait for a session */
 #define BUS_UNKNOWN_MESSAGES_MAX 4U         /* of a client whose uid is still asked for: one turn of the bus daemon */
+#define BUS_UNREAD_PING_BYTES (64U * 1024U)  /* of signals to a client, and it is asked whether it takes them */
+#define BUS_UNREAD_UPDATES_MAX (1024U * 1024U) /* above it a client is not sent what agents write */
+#define BUS_UNREAD_SIGNALS_MAX (1536U * 1024U) /* above it a subscriber is dropped: 64 of an account keep 96 MiB, and the bus daemon 127 for errandd */
+#define BUS_UNREAD_MESSAGE_MAX (64U * 1024U)
+#define BUS_UNREAD_HEADER_BYTES 256U          /* path, interface, member, names */
 #define BUS_HELD_SIZE_MAX (256U * 1024U)    /* bytes of a call that is held, on either kind of connection: command, env and allow at their most */
 #define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them; each may carry 16 descriptors (max_message_unix_fds) as well */
 #define BUS_FOLLOWED_MAX 16U                /* sessions of others whose signals a link was let through to */

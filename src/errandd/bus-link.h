@@ -43,6 +43,8 @@ struct BusLink {
         uid_t uid;  /* by the kernel's word, or the bus daemon's; UID_NONE while that is asked for */
         bool subscribed;
         uint64_t missed; /* updates of conversations that it did not get */
+        uint64_t unread, pinged; /* bytes of signals that it may not have taken yet; of these, those before the ping */
+        sd_bus_slot *ping;
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
@@ -108,6 +110,10 @@ void bus_connection_tidy(BusConnection *c);
 /* bus-client.c: the link of a message on a message bus. 0 with *ret; -EINPROGRESS: held until its sender's uid is known. */
 int bus_client_find(BusConnection *c, sd_bus_message *m, BusLink **ret, sd_bus_error *error);
 void bus_client_forget(BusLink *l); /* drops what waits for its uid */
+
+/* bus-unread.c */
+void bus_unread_add(BusLink *l, sd_bus_message *m); /* a signal, sealed, that is sent to it */
+void bus_unread_forget(BusLink *l);
 
 /* subscribe.c: the observer that turns what happens into signals. */
 int subscribe_begin(Bus *b);

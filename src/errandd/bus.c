@@ -120,6 +120,7 @@ static void link_clear(BusLink *l) {
         gate_forget(l);
         operation_forget(l);
         bus_client_forget(l);
+        bus_unread_forget(l);
 }
 
 static BusLink *link_free(BusLink *l) {

@@ -64,7 +64,7 @@ static void fail(Channel *c) {
                 c->pending = p->next;
                 c->n_pending--;
                 if (p->reply)
-                        p->reply(NULL, "the connection ended", p->userdata);
+                        p->reply(NULL, "it ended before it had answered", p->userdata);
                 free(p);
         }
         if (!c->freed && c->handler.gone)

@@ -36,19 +36,31 @@ _printf_(2, 3) static void found(Finder *f, const char *format, ...) {
                 f->error = -ENOMEM;
 }
 
+/* Into memory of its own: others look up accounts meanwhile, and getpwnam(3) would hand all of them the same. *ret_buffer, which the texts lie in, to free. */
+static bool look_up(const char *name, struct passwd *ret, char **ret_buffer) {
+        char *buffer = malloc(ENTRY_MAX);
+        struct passwd *found = NULL;
+
+        if (!buffer || getpwnam_r(name, ret, buffer, ENTRY_MAX, &found) != 0 || !found) {
+                free(buffer);
+                return false;
+        }
+        *ret_buffer = buffer;
+        return true;
+}
+
 bool config_find_account(const char *name, uid_t *ret) {
         _cleanup_free_ char *buffer = NULL;
-        struct passwd entry, *found = NULL;
+        struct passwd entry;
         uint64_t number;
 
         if (parse_u64(name, UINT32_MAX - 1, &number) >= 0) {
                 *ret = (uid_t) number;
                 return true;
         }
-        buffer = malloc(ENTRY_MAX);
-        if (!buffer || getpwnam_r(name, &entry, buffer, ENTRY_MAX, &found) != 0 || !found)
+        if (!look_up(name, &entry, &buffer))
                 return false;
-        *ret = found->pw_uid;
+        *ret = entry.pw_uid;
         return true;
 }
 
@@ -202,6 +214,28 @@ static void check_path_extra(Finder *f) {
                               s->path_extra[i]);
 }
 
+/* A name alone, which a session looks for on its PATH, where nothing is but what the host has. Of a path only the session can say. */
+static void check_command(Finder *f) {
+        static char *const usual[] = {(char *) "/usr/local/bin", (char *) "/usr/bin", (char *) "/bin", NULL};
+        char *const *const lists[] = {f->config->sandbox.path_extra, usual};
+        const char *name = f->config->agent.command ? f->config->agent.command[0] : NULL;
+
+        if (!name || strchr(name, '/'))
+                return;
+        for (size_t i = 0; i < ELEMENTSOF(lists); i++)
+                for (char *const *s = lists[i]; s && *s; s++) {
+                        _cleanup_free_ char *path = NULL;
+
+                        if (asprintf(&path, "%s/%s", *s, name) < 0) {
+                                path = NULL;
+                                f->error = -ENOMEM;
+                        } else if (access(path, F_OK) >= 0 || (errno != ENOENT && errno != ENOTDIR)) /* what may not be looked at may be there */
+                                return;
+                }
+        found(f, "agent.command[0]: there is no \"%s\" in /usr/local/bin, /usr/bin and the directories of sandbox.pathExtra, where sessions look for it; "
+                 "install it there, or give its path", name);
+}
+
 static void check_places(Finder *f) {
         const Config *c = f->config;
         struct stat st;
@@ -229,10 +263,12 @@ int config_add_refusals(const Config *c, char ***list) {
 
 int config_add_findings(const Config *c, ConfigMode mode, const char *credentials_directory, char ***list) {
         Finder f = {.config = c, .mode = mode, .credentials = credentials_directory, .list = list};
+        _cleanup_free_ char *buffer = NULL;
+        struct passwd account;
 
         check_operators(&f);
-        if (mode == CONFIG_SYSTEM && geteuid() == 0)
-                f.account = getpwnam(ACCOUNT);
+        if (mode == CONFIG_SYSTEM && geteuid() == 0 && look_up(ACCOUNT, &account, &buffer))
+                f.account = &account;
         check_places(&f);
         check_providers(&f);
         check_secret(&f, "github.token", &c->github.token, SECRET_ONE_LINE);
@@ -241,5 +277,6 @@ int config_add_findings(const Config *c, ConfigMode mode, const char *credential
         check_extra(&f, "sandbox.policyExtra.write", c->sandbox.policy_extra.write);
         check_extra(&f, "sandbox.policyExtra.execute", c->sandbox.policy_extra.execute);
         check_path_extra(&f);
+        check_command(&f);
         return f.error;
 }

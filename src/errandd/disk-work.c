@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"
@@ -12,7 +13,7 @@
 
 struct DiskWork {
         Manager *manager;
-        int root; /* a descriptor of its own: it may outlive its manager */
+        int dir; /* .records, .projects or one record; a descriptor of its own: it may outlive its manager */
         char *id, *name, *text;
         size_t size;
         uid_t owner;
@@ -40,7 +41,7 @@ static void tell(void *data) {
 static void work_free(void *data) {
         DiskWork *w = data;
 
-        safe_close(w->root);
+        safe_close(w->dir);
         free(w->id);
         free(w->name);
         free(w->text);
@@ -49,7 +50,7 @@ static void work_free(void *data) {
 
 static const WorkClass class = {.run = run, .done = tell, .free = work_free};
 
-static int submit(Manager *m, int root, const DiskWork *what, const char *id, DiskWork **ret) {
+static int submit(Manager *m, int dir, const DiskWork *what, const char *id, DiskWork **ret) {
         DiskWork *w = malloc(sizeof(DiskWork));
 
         if (!w) {
@@ -59,8 +60,8 @@ static int submit(Manager *m, int root, const DiskWork *what, const char *id, Di
         *w = *what;
         w->manager = m;
         w->id = strdup(id);
-        w->root = fcntl(root, F_DUPFD_CLOEXEC, 3);
-        int r = w->root < 0 ? -errno : !w->id ? -ENOMEM : worker_do(m->disk, &class, w, NULL);
+        w->dir = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+        int r = w->dir < 0 ? -errno : !w->id ? -ENOMEM : worker_do(m->disk, &class, w, NULL);
         if (r < 0)
                 work_free(w);
         else if (ret)
@@ -71,7 +72,7 @@ static int submit(Manager *m, int root, const DiskWork *what, const char *id, Di
 /* ---- a record ---- */
 
 static int settle(DiskWork *w) {
-        int r = session_record_settle(w->root, w->id);
+        int r = session_record_settle(w->dir, w->id);
         return r == -ENOENT ? 0 : r; /* it was removed meanwhile */
 }
 
@@ -97,22 +98,27 @@ void disk_settle_record(Session *s) {
 }
 
 static int replace(DiskWork *w) {
-        _cleanup_close_ int dir = record_open(w->root, w->id);
-        return dir < 0 ? dir : record_replace_file(dir, w->name, w->text, w->size);
+        return record_replace_file(w->dir, w->name, w->text, w->size);
 }
 
+/* That record's, and not that of a session which has the id by then. */
 int disk_replace(Manager *m, const char *id, const char *name, char *text, size_t size, DiskDone done, void *userdata) {
-        char *copy = strdup(name);
+        _cleanup_close_ int dir = record_open(m->records, id);
+        char *copy = dir < 0 ? NULL : strdup(name);
 
         if (!copy) {
                 free(text);
-                return -ENOMEM;
+                return dir < 0 ? dir : -ENOMEM;
         }
-        return submit(m, m->records, &(DiskWork){.act = replace, .name = copy, .text = text, .size = size, .done = done, .userdata = userdata}, id, NULL);
+        return submit(m, dir, &(DiskWork){.act = replace, .name = copy, .text = text, .size = size, .done = done, .userdata = userdata}, id, NULL);
 }
 
 static int remove_record(DiskWork *w) {
-        return record_remove(w->root, w->id);
+        int r = record_remove(w->dir, w->id);
+
+        if (r == -ENOENT) /* by an earlier try, of which it was not sure that it stays so */
+                r = fsync(w->dir) < 0 ? -errno : 0;
+        return r;
 }
 
 int disk_remove_record(Manager *m, const char *id, DiskDone done, void *userdata) {
@@ -126,9 +132,9 @@ static int claim(DiskWork *w) {
         Fault f = {};
         uid_t owner;
 
-        int r = project_owner(w->root, w->id, &owner, &f);
+        int r = project_owner(w->dir, w->id, &owner, &f);
         if (r == -ENOENT)
-                r = project_claim(w->root, w->id, w->owner, &f);
+                r = project_claim(w->dir, w->id, w->owner, &f);
         else if (r >= 0)
                 r = owner == w->owner ? 0 : -EEXIST;
         fault_done(&f);

@@ -2,6 +2,7 @@
 #include "basic/text.h"
 #include "errandd/bus-limits.h"
 #include "errandd/gate-details.h"
+#include "errandd/host-text.h"
 #include "errandd/say.h"
 #include "shared/timespan.h"
 
@@ -16,6 +17,18 @@ static void put(char detail[static GATE_DETAIL_MAX + 1], const char *text) {
                 memcpy(detail + GATE_DETAIL_MAX - 3, "...", 3);
 }
 
+_Static_assert(GATE_DETAIL_MAX >= HOST_TEXT_MAX, "a host is never cut");
+
+/* What is no host or no duration is told as it came, and refused by the handler. */
+static void put_grant(GateDetails *d, const char *host, const char *duration) {
+        char normal[HOST_TEXT_MAX + 1], span[TIMESPAN_TEXT_MAX];
+        const char *problem;
+        Grant g = {};
+
+        put(d->host, host && host_text_normalize(host, HOST_TEXT_WILDCARD, normal, &problem) >= 0 ? normal : host ?: "");
+        put(d->duration, duration && grant_duration_parse(duration, &g.duration, &g.span, &problem) >= 0 ? grant_duration_text(&g, span) : duration ?: "");
+}
+
 static int read_said(sd_bus_message *m, GateDetails *d) {
         _cleanup_free_ char *problem = NULL;
         const char *text;
@@ -28,8 +41,7 @@ static int read_said(sd_bus_message *m, GateDetails *d) {
         r = say_parse(text, &said, &problem);
         if (r < 0)
                 return r;
-        put(d->host, said.host ?: "");
-        put(d->duration, said.duration ?: "");
+        put_grant(d, said.host, said.duration);
         say_done(&said);
         return 0;
 }
@@ -43,8 +55,7 @@ static int read_grant(sd_bus_message *m, GateDetails *d) {
         r = sd_bus_message_read(m, "ss", &host, &duration);
         if (r < 0)
                 return r;
-        put(d->host, host);
-        put(d->duration, duration);
+        put_grant(d, host, duration);
         return 0;
 }
 

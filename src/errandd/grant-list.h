@@ -42,6 +42,7 @@ typedef struct Grant {
         usec_t used;      /* ONCE: realtime of its use, 0 = not used */
         bool pending;     /* not on disk yet, and so not given */
         bool use_pending; /* that it was used is not on disk yet */
+        bool use_writing; /* and is on its way there */
 } Grant;
 
 typedef struct GrantList {

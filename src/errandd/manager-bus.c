@@ -28,20 +28,35 @@ static int method_unsubscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus
 
 static void on_project_made(const Fault *fault, void *userdata);
 
-/* Of a call that the gate let through: somebody else's project too, where that was asked. `later` answers when a project is made first; NULL: it was. */
-static int create_session(sd_bus_message *m, BusLink *l, Operation *later, sd_bus_error *error) {
+/* A CreateSession that answers when its project has its owner, or was made, first. */
+typedef struct Creation {
+        Operation *operation;
+        bool others; /* the project was another account's when the gate let the call through */
+} Creation;
+
+static Creation *creation_free(Creation *c) {
+        operation_free(c->operation);
+        free(c);
+        return NULL;
+}
+
+/* Of a call that the gate let through: into whose project is decided then, and may have changed when it is made `again`. */
+static int create_session(sd_bus_message *m, BusLink *l, Creation *c, bool again, sd_bus_error *error) {
         _cleanup_(session_options_done) ParsedOptions o = {.options = {.project_fd = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}}};
         Caller caller = bus_link_caller(l);
         Session *s;
         Fault f = {};
+        uid_t owner;
         int r;
 
         r = session_options_read(m, &o, error);
         if (r < 0)
                 return r;
-        o.options.others = true;
-        o.options.project_made = later ? on_project_made : NULL;
-        o.options.project_userdata = later;
+        if (!again)
+                c->others = o.options.project && manager_project_owner(bus_link_manager(l), o.options.project, &owner) && owner != caller.uid;
+        o.options.others = c->others;
+        o.options.project_made = again ? NULL : on_project_made;
+        o.options.project_userdata = c;
         r = manager_create_session(bus_link_manager(l), &caller, &o.options, &s, &f);
         if (r == -EINPROGRESS)
                 return r;
@@ -54,36 +69,42 @@ static int create_session(sd_bus_message *m, BusLink *l, Operation *later, sd_bu
 
 static void on_project_made(const Fault *fault, void *userdata) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        Operation *o = userdata;
+        Creation *c = userdata;
         BusLink *l;
         int r;
 
-        sd_bus_message *call = operation_call(o, &l);
+        sd_bus_message *call = operation_call(c->operation, &l);
         if (!call || fault) {
-                operation_done(NULL, fault, -EBADF, o);
+                operation_answer_path(c->operation, fault, NULL);
+                free(c);
                 return;
         }
         r = sd_bus_message_rewind(call, true);
         if (r >= 0)
-                r = create_session(call, l, NULL, &error);
+                r = create_session(call, l, c, true, &error);
         if (r < 0)
                 (void) sd_bus_reply_method_errno(call, r, &error);
         sd_bus_error_free(&error);
-        operation_free(o);
+        creation_free(c);
 }
 
 static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
-        Operation *later;
+        Creation *c;
         int r;
 
-        r = operation_new(t->link, m, "o", &later, error);
-        if (r < 0)
+        c = calloc(1, sizeof(Creation));
+        if (!c)
+                return -ENOMEM;
+        r = operation_new(t->link, m, "o", &c->operation, error);
+        if (r < 0) {
+                free(c);
                 return r;
-        r = create_session(m, t->link, later, error);
+        }
+        r = create_session(m, t->link, c, false, error);
         if (r == -EINPROGRESS)
                 return 1;
-        operation_free(later);
+        creation_free(c);
         return r;
 }
 

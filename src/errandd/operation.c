@@ -12,7 +12,6 @@ struct Operation {
         sd_bus_message *call;
         const char *result; /* "", "h", "o", "t" or "as" */
         char *text;
-        uint64_t number;
         Operation *previous, *next;
 };
 
@@ -64,11 +63,6 @@ void operation_set_text(Operation *o, char *text) {
         o->text = text;
 }
 
-void operation_set_number(Operation *o, uint64_t number) {
-        o->result = "t";
-        o->number = number;
-}
-
 sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
         if (!o->link)
                 return NULL;
@@ -81,6 +75,7 @@ typedef struct Answer {
         int fd;
         const char *path;
         char *const *texts;
+        uint64_t number;
 } Answer;
 
 static int reply_texts(sd_bus_message *call, char *const *texts) {
@@ -105,7 +100,7 @@ static int answer(Operation *o, const Fault *fault, const Answer *a) {
         if (o->text)
                 return sd_bus_reply_method_return(o->call, "s", o->text);
         if (streq(o->result, "t"))
-                return sd_bus_reply_method_return(o->call, "t", o->number);
+                return sd_bus_reply_method_return(o->call, "t", a->number);
         if (streq(o->result, "o"))
                 return sd_bus_reply_method_return(o->call, "o", a->path);
         if (streq(o->result, "as"))
@@ -141,6 +136,10 @@ void operation_answer_path(Operation *o, const Fault *fault, const char *path) {
 
 void operation_answer_texts(Operation *o, const Fault *fault, char *const *texts) {
         finish(o, fault, &(Answer){.fd = -EBADF, .texts = texts});
+}
+
+void operation_answer_number(Operation *o, const Fault *fault, uint64_t number) {
+        finish(o, fault, &(Answer){.fd = -EBADF, .number = number});
 }
 
 void operation_forget(BusLink *l) {

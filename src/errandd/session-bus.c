@@ -234,7 +234,9 @@ static int append_conversation(sd_bus_message *reply, const Session *s) {
         if (!session_conversation(s, &c) || !c.known)
                 return 0;
         r = bus_append_entry_u64(reply, "Turn", c.prompt);
-        return r < 0 ? r : bus_append_entry_u64(reply, "QueuedPrompts", c.queued);
+        if (r >= 0)
+                r = bus_append_entry_u64(reply, "QueuedPrompts", c.queued);
+        return r < 0 ? r : bus_append_entry_u64(reply, "OpenQuestions", c.n_questions);
 }
 
 static int append_request(sd_bus_message *reply, const SessionRecord *record) {

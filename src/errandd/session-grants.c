@@ -16,16 +16,33 @@ static int write_grants(Session *s, DiskDone done, void *userdata) {
         return r < 0 ? r : disk_replace(s->manager, s->record->id, GRANT_LIST_NAME, text, size, done, userdata);
 }
 
+static void write_along(Session *s);
+
 /* Where nobody waits for it. */
-static void on_written(_unused_ Manager *m, const char *id, int error, _unused_ void *userdata) {
+static void on_written(Manager *m, const char *id, int error, _unused_ void *userdata) {
+        Session *s = manager_find(m, id);
+
         if (error < 0)
                 log_session_warning_errno(error, id, "its grants cannot be written, ignoring: the next change writes them: %m");
+        if (!s)
+                return;
+        bool again = s->along_again;
+        s->along_writing = s->along_again = false;
+        if (again)
+                write_along(s);
 }
 
+/* One at a time: the disk may take minutes for it, and a thousand grants may end meanwhile, each with the text of all others. */
 static void write_along(Session *s) {
+        if (s->along_writing) {
+                s->along_again = true;
+                return;
+        }
         int r = write_grants(s, on_written, NULL);
         if (r < 0)
-                on_written(s->manager, s->record->id, r, NULL);
+                log_session_warning_errno(r, s->record->id, "its grants cannot be written, ignoring: the next change writes them: %m");
+        else
+                s->along_writing = true;
 }
 
 static bool ended(const Grant *g, const GrantClock *now) {
@@ -168,7 +185,7 @@ static int give(Session *s, Grant *g, int error, Fault *f) {
 
         if (error < 0)
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-error));
-        int r = tell_broker(s, g, 0, false);
+        int r = tell_broker(s, g, 0, false); /* where the session has ended meanwhile, its next start does */
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         g->pending = false;
@@ -277,8 +294,10 @@ static void on_use_written(Manager *m, const char *id, int error, void *userdata
 
         if (error < 0)
                 log_session_warning_errno(error, id, "the use of a grant cannot be written yet; the spool has it: %m");
-        if (g)
-                g->use_pending = error < 0;
+        if (!g)
+                return;
+        g->use_pending = error < 0;
+        g->use_writing = false;
 }
 
 static int write_use(Session *s, uint32_t number) {
@@ -294,6 +313,8 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
                 return 0; /* revoked meanwhile */
         if (r == 0 && !g->use_pending)
                 return 0;
+        if (g->use_writing) /* asked again each second, and the disk may take minutes */
+                return -EINPROGRESS;
         if (r > 0) {
                 g->use_pending = true;
                 log_grant(s, g, EVENT_GRANT_USED, "used");
@@ -301,5 +322,8 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
                         o->grant_changed(s, g, o->userdata);
         }
         r = write_use(s, number);
-        return r < 0 ? r : -EINPROGRESS;
+        if (r < 0)
+                return r;
+        g->use_writing = true;
+        return -EINPROGRESS;
 }

@@ -103,6 +103,7 @@ struct Session {
         bool collecting;
         struct DiskWork *settling; /* that writes its record to the disk; NULL: there is none, or it has begun */
         bool undone;      /* its start was cut short by an errandd's end: its launcher may be about to have a shim for it */
+        bool along_writing, along_again; /* its grants are being written where nobody waits for it, and have changed since */
         sd_event_source *expiry;
 };
 

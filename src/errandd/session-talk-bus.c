@@ -131,7 +131,7 @@ static int tell_conversation(const Session *s, char **ret) {
             : c.queued == 0  ? asprintf(&turn, " Its agent waits for a prompt.")
                              : asprintf(&turn, " Its agent waits for a turn.");
         if (r >= 0 && c.n_questions > 0)
-                r = asprintf(&asks, " It asks: !answer %llu OPTION answers.", (unsigned long long) c.questions[0]);
+                r = asprintf(&asks, " It asks, as its transcript has it: !answer %llu OPTION answers.", (unsigned long long) c.questions[0]);
         if (r >= 0)
                 r = c.queued > 0 ? asprintf(ret, "%s %zu %s.%s", turn, c.queued, c.queued == 1 ? "prompt waits" : "prompts wait", asks ?: "")
                                  : asprintf(ret, "%s%s", turn, asks ?: "");
@@ -148,9 +148,8 @@ static int say_status(BusTarget *t, _unused_ const Say *said, char **ret_reply, 
         if (r >= 0)
                 r = waiting ? asprintf(ret_reply, "Session %s is %s and waits for %s.", record->id, state, waiting)
                     : record->exit_reason && !session_state_live(session_state(t->session))
-                            ? asprintf(ret_reply, "Session %s is %s: %s, status %llu.%s%s%s", record->id, state, record->exit_reason,
-                                       (unsigned long long) record->exit_status, record->exit_text ? " " : "", record->exit_text ?: "",
-                                       record->exit_text ? "." : "")
+                            ? asprintf(ret_reply, "Session %s is %s: %s, status %llu%s%s.", record->id, state, record->exit_reason,
+                                       (unsigned long long) record->exit_status, record->exit_text ? "; " : "", record->exit_text ?: "")
                             : asprintf(ret_reply, "Session %s is %s.%s", record->id, state, talk);
         return r < 0 ? out_of_memory(f) : 0;
 }
@@ -213,12 +212,10 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
         return 1;
 }
 
-/* Answers with the prompt's number. */
-static void prompt_done(Session *s, const Fault *fault, int fd, void *userdata) {
+static void prompt_done(Session *s, const Fault *fault, _unused_ int fd, void *userdata) {
         ConversationState c = {};
 
-        operation_set_number(userdata, session_conversation(s, &c) ? c.accepted : 0);
-        operation_done(s, fault, fd, userdata);
+        operation_answer_number(userdata, fault, session_conversation(s, &c) ? c.accepted : 0);
 }
 
 /* reply: what it is answered with; taken. NULL: the prompt's number. */
@@ -228,7 +225,7 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply
         Fault f = {};
         int r;
 
-        r = operation_new(t->link, m, "", &o, error);
+        r = operation_new(t->link, m, reply ? "" : "t", &o, error);
         if (r < 0) {
                 free(reply);
                 return r;

@@ -49,6 +49,16 @@ void run_drop_shim(Run *run, const char *text) {
         run->shim = shim_client_free(run->shim);
 }
 
+static int not_running(const Session *s, SessionState state, Fault *f) {
+        const char *id = s->record->id, *text = s->record->exit_text;
+
+        if (state == SESSION_CREATED)
+                return fault_set(f, ERROR_WRONG_STATE, "session %s was not started yet: errand session start %s", id, id);
+        if (session_state_live(state))
+                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; only an agent that runs can be talked to", id, session_state_to_string(state));
+        return fault_set(f, ERROR_WRONG_STATE, "session %s has ended%s%s; errand session start %s starts it again", id, text ? ": " : "", text ?: "", id);
+}
+
 static int find(Session *s, Conversation **ret, Fault *f) {
         SessionState state = session_state(s);
 
@@ -56,7 +66,7 @@ static int find(Session *s, Conversation **ret, Fault *f) {
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is not talked to: it was not created with protocol acp (errand session create --protocol acp)",
                                  s->record->id);
         if (state != SESSION_RUNNING)
-                return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; an agent that runs can be talked to", s->record->id, session_state_to_string(state));
+                return not_running(s, state, f);
         if (!s->run || !s->run->conversation)
                 return fault_set(f, ERROR_WRONG_STATE, "the shim of session %s cannot be reached, so nothing can be said to its agent", s->record->id);
         *ret = s->run->conversation;

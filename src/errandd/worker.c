@@ -224,10 +224,14 @@ int worker_wait(Worker *w, usec_t patience_usec) {
         int r = 0;
 
         (void) pthread_mutex_lock(&w->lock);
-        while (w->n > 0 && r == 0)
-                r = pthread_cond_timedwait(&w->idle, &w->lock, &at);
+        while (r == 0 && (w->n > 0 || w->finished.first)) {
+                while (w->n > 0 && r == 0)
+                        r = pthread_cond_timedwait(&w->idle, &w->lock, &at);
+                (void) pthread_mutex_unlock(&w->lock);
+                hear(w);
+                (void) pthread_mutex_lock(&w->lock);
+        }
         r = w->n > 0 ? -ETIMEDOUT : 0;
         (void) pthread_mutex_unlock(&w->lock);
-        hear(w);
         return r;
 }

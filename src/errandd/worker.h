@@ -27,5 +27,5 @@ Worker *worker_free(Worker *w);
 int worker_do(Worker *w, const WorkClass *class, void *data, Work **ret);
 /* It is not heard of any more. One that has not begun will not be done. */
 Work *work_cancel(Work *work);
-/* Blocks until all that was asked for is done and was heard of. -ETIMEDOUT: some of it hangs. */
+/* Blocks until all that was asked for, also by who heard of some of it, is done and was heard of. -ETIMEDOUT: some of it hangs. */
 int worker_wait(Worker *w, usec_t patience_usec);

@@ -360,17 +360,17 @@ static void take_update(Conversation *c, const RpcMessage *m) {
                 log_warning("There is no memory for what the agent says");
 }
 
-static void take_bad_line(Conversation *c, const char *phrase) {
-        _cleanup_free_ char *text = NULL;
+static void take_bad_line(Conversation *c, const char *line, size_t size, const char *phrase) {
+        _cleanup_free_ char *text = NULL, *shown = NULL;
 
         if (++c->n_bad_lines > AGENT_BAD_LINES_MAX) {
                 fail(c, "the agent wrote more than %u lines in a turn that are no messages, the last: %s", AGENT_BAD_LINES_MAX, phrase);
                 return;
         }
-        if (asprintf(&text, "a line of the agent's was ignored: %s", phrase) < 0)
-                text = NULL;
-        else
-                transcript_note(c->transcript, text);
+        if (line && !c->was_ready) /* what an agent that is none writes says best what it is */
+                (void) speech_excerpt(c->secrets, line, size, WORD_MAX, &shown);
+        (void) problem_set(&text, "a line of the agent's was ignored: %s%s%s", phrase, shown ? ": " : "", shown ?: "");
+        transcript_note(c->transcript, text ?: phrase);
 }
 
 static void on_line(char *line, size_t size, void *userdata) {
@@ -385,13 +385,15 @@ static void on_line(char *line, size_t size, void *userdata) {
                 rpc_mend(line, size);
         int r = line ? rpc_parse(line, size, &m, &phrase) : -EFBIG;
         if (r < 0)
-                take_bad_line(c, r == -EFBIG ? "it is too long" : phrase);
+                take_bad_line(c, line, size, r == -EFBIG ? "it is too long" : phrase);
         else if (m.kind == RPC_RESULT || m.kind == RPC_ERROR)
                 take_answer(c, &m);
         else if (m.kind == RPC_NOTIFICATION && streq(m.method, "session/update"))
                 take_update(c, &m);
         else if (m.kind == RPC_REQUEST && streq(m.method, "session/request_permission"))
                 take_question(c, &m);
+        else if (m.kind == RPC_REQUEST && c->stage == STAGE_INITIALIZING && streq(m.method, "initialize"))
+                fail(c, "the agent writes back what it is sent, so it does not speak the Agent Client Protocol");
         else if (m.kind == RPC_REQUEST) {
                 rpc_write_error(&w, m.id.at, m.id.size, RPC_METHOD_NOT_FOUND, "the client has no such method");
                 dispatch(c, &w);
@@ -402,7 +404,7 @@ static void on_output_ended(void *userdata) {
         Conversation *c = userdata;
 
         if (c->stage != STAGE_OVER) {
-                end_all(c, "the agent has ended");
+                end_all(c, c->was_ready ? "the agent has ended" : "the agent has ended before it could be talked to");
                 c->lingering = NULL;
                 linger(c, "the agent has closed its standard output");
         }

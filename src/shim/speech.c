@@ -80,3 +80,12 @@ int speech_line(const SecretList *secrets, const char *text, size_t max, char **
         *ret = line;
         return 0;
 }
+
+int speech_excerpt(const SecretList *secrets, const char *line, size_t size, size_t max, char **ret) {
+        if (size > 0 && line[size - 1] == '\r')
+                size--;
+        /* The whole of it: half of a secret would not be known for one. */
+        _cleanup_free_ char *text = strndup(line, size);
+
+        return text ? speech_line(secrets, text, max, ret) : -ENOMEM;
+}

@@ -25,3 +25,5 @@ int speech_flush(Speech *s);
 
 /* For what is no stream: scrubbed, in one line, at most max bytes. */
 int speech_line(const SecretList *secrets, const char *text, size_t max, char **ret);
+/* The same of a line of that size, which need not be text; up to a NUL. */
+int speech_excerpt(const SecretList *secrets, const char *line, size_t size, size_t max, char **ret);

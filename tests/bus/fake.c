@@ -243,6 +243,11 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *opt
 
         if (r < 0)
                 return r;
+        if (m->projects_wait && options->project_made) {
+                m->project_made = options->project_made;
+                m->project_userdata = options->project_userdata;
+                return -EINPROGRESS;
+        }
         free(m->seen_command);
         free(m->seen_allow);
         free(m->seen_env);

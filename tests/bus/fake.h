@@ -42,6 +42,9 @@ struct Manager {
         Fault fail; /* what the next act fails with */
         const char *project; /* one that has an owner */
         uid_t project_owner;
+        bool projects_wait; /* CreateSession waits for its project, until project_made is called */
+        ProjectDone project_made;
+        void *project_userdata;
 };
 
 Manager *fake_manager(sd_event *event);

@@ -19,8 +19,10 @@ static const char configuration[] =
         "<allow receive_type='method_call'/><allow receive_type='method_return'/><allow receive_type='error'/><allow receive_type='signal'/>"
         "<allow send_destination='org.freedesktop.DBus'/><allow send_destination='org.errand1'/>"
         "<allow send_destination='org.freedesktop.PolicyKit1'/><allow send_destination='org.freedesktop.systemd1'/></policy>"
-        "<policy user='%u'><allow own='org.errand1'/><allow own='org.freedesktop.PolicyKit1'/><allow own='org.freedesktop.systemd1'/></policy>"
-        "<limit name='max_connections_per_user'>1024</limit></busconfig>";
+        "<policy user='%u'><allow own='org.errand1'/><allow own='org.freedesktop.PolicyKit1'/><allow own='org.freedesktop.systemd1'/>"
+        "<allow send_interface='org.freedesktop.DBus.Peer' send_member='Ping' send_type='method_call'/></policy>"
+        "<limit name='max_connections_per_user'>1024</limit><limit name='max_incoming_bytes'>8388608</limit>"
+        "<limit name='max_outgoing_bytes'>8388608</limit></busconfig>";
 
 static MessageBus kept; /* its daemon, with directory and address */
 

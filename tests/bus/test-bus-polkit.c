@@ -254,14 +254,21 @@ static void check_details(const Reply *r, const char *details) {
         CHECK_STR(w.polkit.details, details);
 }
 
+#define LABEL "a123456789b123456789c123456789d123456789e123456789"
+#define LONG_NAME LABEL "." LABEL "." LABEL "." LABEL
+
 static void test_details(void) {
         Reply r;
 
         begin();
         w.polkit.answer = POLKIT_YES;
         w.b2->record->project = (free(w.b2->record->project), strdup("web"));
-        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Grant", "ss", "Api.Example.com", "1h 30m");
-        check_details(&r, "member=Grant;session=b2;host=Api.Example.com;duration=1h 30m;project=web;");
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Grant", "ss", "Api.Example.com.", "90m");
+        check_details(&r, "member=Grant;session=b2;host=api.example.com;duration=1h 30m;project=web;");
+        reply_done(&r);
+        /* Whose a host is its end says. */
+        r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant api.example.com." LONG_NAME ".Example.org  1s");
+        check_details(&r, "member=!grant;session=b2;host=api.example.com." LONG_NAME ".example.org;duration=1s;project=web;");
         reply_done(&r);
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Grant", "ss", "<b>x</b>\n$(session) \xc3\xa9", "always");
         check_details(&r, "member=Grant;session=b2;host=?b?x?/b????session? ??;duration=always;project=web;");

@@ -18,6 +18,7 @@ from errand_test import case  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, ERRANDD = "alice", "errandd.service"
+PATIENCE = 5  # seconds that errandd waits for the disk at its end
 LOOKUP = 20  # seconds after which a configuration that is not read is given up
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
@@ -126,6 +127,28 @@ def _(t):
     owner.wait("made", "stopped")
     t.equal(owner.transcript("made"), "made\n", "transcript of the one that was made")
     owner.end("going")
+
+
+@case(f"T020: an errandd that is stopped while the disk takes nothing waits {PATIENCE} s for it, and the next one has what was answered")
+def _(t):
+    t.log("journal", system.log)
+    owner = Client(OWNER)
+    owner.start("stays", ["/bin/sleep", "infinity"])
+    held = Held(t, "errandd-disk")
+    owner.create("late", ["/bin/echo", "late"])
+    giving = others.submit(Client(OWNER).session, "stays", "Grant", "ss", "lost.example", "always")
+    begun = time.monotonic()
+    stopping = others.submit(machine.good, "systemctl", "stop", ERRANDD)
+    held.end()  # the thread ends with its process
+    stopping.result(20)
+    took = time.monotonic() - begun
+    t.check(PATIENCE <= took < PATIENCE + 5, f"stopped after {took:.2f} s")
+    t.check(isinstance(giving.exception(20), BusError), "a grant that is not on disk was answered")
+    machine.good("systemctl", "start", ERRANDD)
+    owner = Client(OWNER)
+    t.equal({n: owner.state(n) for n in ("stays", "late")}, {"stays": "running", "late": "created"}, "sessions")
+    t.equal(owner.manager("ListGrants", "s", "stays")[0], [], "grants")
+    owner.end("stays")
 
 
 @case(f"T020: a configuration that cannot be read keeps nobody waiting, and is given up after {LOOKUP} s with what it hangs on")

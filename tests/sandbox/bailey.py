@@ -34,7 +34,9 @@ class World:
         os.chmod(self.root, 0o755)
         # The build may lie where an ordinary account cannot go.
         self.bailey = os.path.join(self.root, "bailey")
-        shutil.copy(bailey, self.bailey)
+        self.netfilter = os.path.join(self.root, "bailey-netfilter")
+        for source, place in ((bailey, self.bailey), (f"{bailey}-netfilter", self.netfilter)):
+            shutil.copy(source, place)
         self.without = os.path.join(self.root, "without")
         shutil.copy(sys.argv[2], self.without)
         for name in ("W", "real", "data", "config"):

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """bailey doctor says of a host what a run then finds, in the same words, because it tries the same things."""
 
+import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -226,6 +228,28 @@ def stubs_in_place(w):
     return None
 
 
+def no_filter(w):
+    """The program that sets up packet filters, or what it loads."""
+    if not doctor(w).all["nftables"]["works"]:
+        return "no packet filter here"
+    os.rename(w.netfilter, f"{w.netfilter}-away")
+    m = doctor(w).all["nftables"]
+    check(not m["works"] and "bailey-netfilter is neither beside bailey nor in /" in m["text"] and "libnftables1" in m["remedy"], m)
+    shutil.copy("/bin/false", w.netfilter)
+    m = doctor(w).all["nftables"]
+    check(not m["works"] and "bailey-netfilter ended with status 1: it says nothing" in m["text"], m)
+    os.replace(f"{w.netfilter}-away", w.netfilter)
+    check(doctor(w).all["nftables"]["works"], "it works again")
+    if w.as_root:
+        library = glob.glob("/usr/lib/*/libnftables.so.1")[0]
+        shown = subprocess.run(["unshare", "--mount", "/bin/sh", "-c", f'mount --bind /dev/null {os.path.realpath(library)} && exec setpriv --reuid '
+                                f'{w.uid} --regid {w.gid} --clear-groups {w.bailey} doctor --json'], cwd=w.work, env=w.environment, capture_output=True,
+                               encoding="utf-8", check=False)
+        m = Doctor(Run(shown)).all["nftables"]
+        check(not m["works"] and "libnftables.so.1" in m["text"] and "127" in m["text"], m)
+    return None
+
+
 def nothing_left(w):
     def state():
         with open("/proc/self/mountinfo", encoding="utf-8") as f:
@@ -252,5 +276,6 @@ main([
     ("uid 0 tries nothing for itself", no_root),
     ("C004 C103: no program of PATH or of the working directory is run", strange_path),
     ("C004: a pasta that does nothing is found out", stubs_in_place),
+    ("D009: without bailey-netfilter or libnftables no packet filter, and which of the two is told", no_filter),
     ("trying leaves nothing behind", nothing_left),
 ])

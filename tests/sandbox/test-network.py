@@ -33,6 +33,7 @@ BIND = "[network]\nbind_ports = [8080]\n"
 ANY = '[network]\negress = "allow"\nbind_ports = [8080]\n'
 BROKER = ("--egress-proxy", "169.254.169.1:8443")
 NFT = "/usr/sbin/nft"
+LIBRARY = subprocess.run(["/bin/sh", "-c", "ls /usr/lib/*/libnftables.so.1"], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def probe(w, policy, *operations, options=(), **more):
@@ -270,7 +271,7 @@ def without_pasta(w):
 
 def fixed_places(w):
     w.mkdir("fake")
-    for name in ("pasta", "nft", "passt"):
+    for name in ("pasta", "nft", "passt", "bailey-netfilter"):
         w.write(f"fake/{name}", f"#!/bin/sh\ntouch {w.path('W/fake-ran')}\nexit 1\n", 0o755)
     environment = {**w.environment, "PATH": f"{w.path('fake')}:{w.environment['PATH']}"}
     r = w.call("run", "--proxy-net", "/usr/bin/ip", "-o", "addr", environment=environment)
@@ -357,7 +358,9 @@ def closed(w):
         check(r.status == 0 and os.path.exists(w.path("W/ran")), r)
         os.unlink(w.path("W/ran"))
         cases = [("socket,0=16,2=12:EPERM", None, "installing the packet filter rule"), ("clone3:EPERM", None, "creating the namespaces"),
-                 (None, PASTA, "it is not in /usr/bin and /usr/local/bin"), (None, NFT, "nft is not in /usr/sbin and /usr/bin"), (None, TUN, "by pasta")]
+                 (None, PASTA, "it is not in /usr/bin and /usr/local/bin"), (None, LIBRARY, "libnftables.so.1"),
+                 (None, w.netfilter, "bailey-netfilter ended with status 127: it cannot be executed"),
+                 (None, TUN, "by pasta")]
         for lacking, hide, words in cases:
             with bound("/dev/null", hide) if hide else bound("/dev/null", "/dev/null"):
                 for strict in ([], ["--strict"]):
@@ -367,6 +370,35 @@ def closed(w):
         with pasta_as(w, "exit 1"):
             r = w.run(policy, "touch ran", *BROKER)
             check(r.status == NOT_RUN and not os.path.exists(w.path("W/ran")), r)
+        away = f"{w.netfilter}-away"
+        os.rename(w.netfilter, away)
+        r = w.run(policy, "touch ran", *BROKER)
+        check(r.status == NOT_RUN and "bailey-netfilter is neither beside bailey nor in /" in r.err and not os.path.exists(w.path("W/ran")), r)
+        os.rename(away, w.netfilter)
+
+
+def libraries(w):
+    """Rules go through libnftables, in a program of its own that gets nothing else; nft is not needed."""
+    with bound("/dev/null", NFT), servers((HOST, "127.0.0.1", 8443, "broker")):
+        got, r = probe(w, None, "tcp=169.254.169.1,8443", f"udp={FAR},443", options=BROKER)
+        check(got == {"tcp=169.254.169.1,8443": "broker", f"udp={FAR},443": "EPERM"}, r)
+    with open(w.netfilter, "rb") as f:
+        check(b"\0libnftables.so.1\0" in f.read(), "bailey-netfilter is not linked to libnftables")
+    # The memory of a sandbox's first process is only for root to look at.
+    account = ["setpriv", "--reuid", str(w.uid), "--regid", str(w.gid), "--clear-groups"] if w.as_root else []
+    traced = subprocess.run(["strace", "-f", "-v", "-s", "200", "-e", "trace=execve,execveat,openat", *account, w.bailey, "run", *BROKER, "/bin/true"],
+                            cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    lines = traced.stderr.splitlines()
+    started = [line for line in lines if "execveat(" in line]
+    words = r'("", \["bailey-netfilter"\], \[\]' + (")" if w.as_root else "|0x[0-9a-f]+, 0x[0-9a-f]+, 0x[0-9a-f]+)")
+    check(len(started) == 1 and re.search(rf"execveat\(\d+, {words}, AT_EMPTY_PATH", started[0]), traced)
+    process = started[0].split("]")[0]
+    check(process.startswith("[pid") and any(line.startswith(process) and "libnftables.so.1" in line for line in lines), traced)
+    check(not any("libnftables" in line for line in lines if not line.startswith(process)), traced)
+    for arguments, rules, words in ((["x"], b"", "it takes no arguments"), ([], b"", "there are no rules"), ([], b"\n\0\n", "the rules are not text"),
+                                    ([], b"#" * 65537, "there are too many rules"), ([], b"nonsense", "the kernel refused it: ")):
+        done = subprocess.run([w.netfilter, *arguments], input=rules, capture_output=True, check=False)
+        check(done.returncode == 1 and done.stdout.decode().startswith(words) and done.stdout.count(b"\n") == 1, done)
 
 
 # ---- while it runs ----
@@ -481,6 +513,7 @@ TESTS = [
     ("N025 C075: the rule can be neither seen nor changed from inside", needs_tun(from_inside)),
     ("N028 N029: the rule is in the run's own namespace before pasta is", needs_tun(order)),
     ("N023: with anything missing, nothing runs", needs_tun(closed)),
+    ("D009: rules go through libnftables, which bailey-netfilter loads", needs_tun(libraries)),
     ("N022: the rule is what holds", needs_tun(stolen)),
     ("C081: with pasta gone there is no way out", needs_tun(pasta_killed)),
     ("C050: pasta ends with the run, and with bailey", needs_tun(pasta_ends)),

@@ -402,6 +402,10 @@ case "$*" in
 "-- passwd stranger"|"-- passwd 61234") echo stranger:x:61234:61235::/home/stranger:/bin/sh;;
 "-- group 61235") echo strangers:x:61235:;;
 "-- initgroups stranger") echo "stranger              61236 61237";;
+"-- passwd joe 27"|"-- passwd 61238") echo "joe 27:x:61238:61235::/home/joe:/bin/sh";;
+"-- initgroups joe 27") echo "joe 27                61236";;
+"-- passwd other"|"-- passwd 61239") echo "other:x:61239:61235::/home/other:/bin/sh";;
+"-- initgroups other") echo "other7 61236";;
 *) exit 2;;
 esac
 """, 0o755)
@@ -412,6 +416,25 @@ esac
                                timeout=50, check=False))
         check(r.status == 0 and r.out == "61234\nstranger\n61235\nstrangers\n", r)
         check("setgroups(3, [61235, 61236, 61237])" in r.err, r)
+    # A caller that ignores SIGCHLD.
+    r = Run(subprocess.run([*command[:6], "env", "--ignore-signal=CHLD", *command[6:]], cwd=w.work, env=w.environment,
+                           stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50, check=False))
+    check(r.status == 0 and "setgroups(3, [61235, 61236, 61237])" in r.err, r)
+    # A name with a space, and an answer about somebody else.
+    for user, uid, words in (("joe 27", 61238, "setgroups(2, [61235, 61236])"), ("other", 61239, "Failed to read the groups of other")):
+        os.chown(home, uid, 61235)
+        other = [user if word in ("61234", "stranger") else word for word in command]
+        r = Run(subprocess.run(other, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
+                               check=False))
+        check(words in r.err and (r.status == NOT_RUN or r.out.startswith(f"{uid}\n")), r)
+    # That getent fails does not mean that there is none: what root stands for would have other groups.
+    os.chown(home, 61234, 61235)
+    w.write("broken", "#!/bin/sh\nexit 1\n", 0o755)
+    broken = [word.replace(stub, w.path("broken")) for word in command]
+    for user in ("stranger", "61234"):
+        r = Run(subprocess.run([user if word == "61234" else word for word in broken], cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL,
+                               capture_output=True, encoding="utf-8", timeout=50, check=False))
+        check(r.status == NOT_RUN and "Failed to ask /usr/bin/getent" in r.err and r.out == "", r)
     command[4] = 'mount --bind /dev/null /usr/bin/getent && exec "$@"'
     r = Run(subprocess.run(command, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
                            check=False))

@@ -9,7 +9,7 @@ import secrets
 
 import errand_launch
 from errand_broker import sealed_memfd
-from errand_conversation import Conversation, texts, wait_for
+from errand_conversation import TIMES, Conversation, texts, wait_for
 from errand_launch import Launcher
 from errand_test import case, run
 
@@ -393,6 +393,24 @@ def _(t):
         if number:
             t.equal(c.update("turn-ended"), {"prompt": 1, "reason": "error", "text": last["text"]}, "the prompt that waited")
     t.each(rows, fails)
+
+
+@case("what a command says that speaks no ACP is in the transcript, without secrets; one that echoes is told from one that refuses")
+def _(t):
+    launcher = Launcher(t)
+
+    def last(name, *command):
+        session = launcher.session(name, *command, conversation=TIMES, secrets=["sk-secret-0123456789"])
+        session.launch()
+        return session, session.ended()[0]["text"]
+    session, text = last("usage", "sh", "-c", r"printf 'Usage: agent\r\nkey sk-secret-0123456789\033[2J\n'; exit 3")
+    t.equal(text, "the agent ended with status 3 before it had answered initialize", "the sentence")
+    notes = re.findall(r"\[errand: a line of the agent's was ignored: it is not JSON, or nested too deep: (.*)\]", session.transcript())
+    t.equal(len(notes), 2, session.transcript())
+    t.equal(notes[0], "Usage: agent", "the first line")
+    t.matches(notes[1], r"^key .*\\x1b\[2J$", "the second")
+    t.lacks(notes[1], "sk-secret", "the second")
+    t.equal(last("echo", "cat")[1], "the agent writes back what it is sent, so it does not speak the Agent Client Protocol", "an echo")
 
 
 @case("an agent without a name is ready as well, and errandd cannot begin a turn before")

@@ -4,11 +4,12 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 
 from errand_command import Errand
-from errand_test import case, run
+from errand_test import case, run, source
 
 NOT_SET_UP = 125
 
@@ -43,6 +44,22 @@ def _(t):
     code, out, error = d.run()
     t.equal((code, out), (0, "new\n"), "after a change")
     t.contains(error, "was changed since", "what is said")
+
+
+@case("D007: an agent that is talked to may be described, and is told to be ready by its command alone")
+def _(t):
+    d = Described(t)
+    shutil.copyfile(source("tests", "session", "acp-agent"), os.path.join(d.project, "acp-agent"))
+    os.chmod(os.path.join(d.project, "acp-agent"), 0o755)
+    d.says(["./acp-agent"], protocol="mcp")
+    t.contains(d.run()[2], '"mcp"', "another protocol")
+    d.says(["./acp-agent"], protocol="acp")
+    unit = d.errand.start("run", "--embedded", "--file", d.path)
+    d.errand.await_state("described", "running")
+    t.equal(d.errand.good("prompt", "described", "say hello"), "hello\n", "its answer")
+    d.errand.good("session", "stop", "described")
+    t.equal(unit.wait(), 143, "exit code")
+    t.contains(unit.stdout.read().decode(), "> say hello\nhello\n", "what it writes")
 
 
 @case("D007: what it runs is told to a service manager, SIGTERM stops the session, and a second one follows it")

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -116,6 +117,18 @@ static void test_findings(void) {
         (void) rmdir(directory);
 }
 
+static void test_command(void) {
+        look("{\"agent\": {\n\"command\": [\"no-such-agent\"]}}", CONFIG_SYSTEM);
+        CHECK(!check.problems);
+        holds(check.findings, "f:2: agent.command[0]: there is no \"no-such-agent\" in /usr/local/bin, /usr/bin and the directories of sandbox.pathExtra");
+        look("{\"agent\": {\"command\": [\"sh\", \"no-such-agent\"]}}", CONFIG_USER);
+        CHECK(!check.findings);
+        look("{\"agent\": {\"command\": [\"./no-such-agent\"]}}", CONFIG_USER); /* one of the project's */
+        CHECK(!check.findings);
+        look("{\"agent\": {\"command\": [\"group\"]}, \"sandbox\": {\"policyExtra\": {\"execute\": [\"/etc\"]}, \"pathExtra\": [\"/etc\"]}}", CONFIG_USER);
+        CHECK(!check.findings);
+}
+
 static void test_own_places(void) {
         look("{\"agent\": {\"providers\": {\"a\": {\"credential\": {\"file\": \"/usr/lib/os-release\"}, \"baseUrl\": \"https://a.example\"}}},\n"
              "\"sandbox\": {\"policyExtra\": {\"read\": [\"/etc\", \"/etc/errand/credentials\", \"/usr/lib\"],\n\"write\": [\"/run\", \"/run/errand/x\"],\n"
@@ -153,12 +166,24 @@ static void test_sentences(void) {
         CHECK_STR(s.text, "is larger than 1 MiB");
 }
 
+/* It is looked up in a thread, beside an event loop that does the same. */
+static void test_accounts(void) {
+        const struct passwd *mine = getpwnam("root");
+
+        CHECK(mine);
+        look("{\"operators\": [\"nobody\"]}", CONFIG_SYSTEM);
+        CHECK_STR(mine->pw_name, "root");
+        CHECK_INT(mine->pw_uid, 0);
+}
+
 int main(void) {
         RUN(test_locate, "the line of a value, in whole texts and in cut ones");
         RUN(test_problems, "every problem of a file with its line, what this installation does not do among them");
         RUN(test_findings, "what a good file names and the host does not have: accounts, keys, certificates, directories");
+        RUN(test_command, "an agent that is nowhere on the PATH of sessions is told, one of the project's is not looked for");
         RUN(test_own_places, "T: what policyExtra names and no session starts with is told of a configuration");
         RUN(test_sentences, "a sentence comes apart into file, line, key and text");
+        RUN(test_accounts, "who looks up an account meanwhile keeps what was found");
         config_check_done(&check);
         return TEST_END();
 }

@@ -13,8 +13,8 @@
 typedef struct Thing {
         int gate; /* -EBADF: none */
         unsigned number;
-        atomic_bool begun, ran;
-        bool done, freed;
+        atomic_bool begun, ran, freed;
+        bool done;
 } Thing;
 
 static unsigned order[8], n_order;
@@ -37,7 +37,7 @@ static void on_done(void *data) {
 }
 
 static void on_free(void *data) {
-        ((Thing *) data)->freed = true;
+        atomic_store(&((Thing *) data)->freed, true);
 }
 
 static const WorkClass class = {.run = run, .done = on_done, .free = on_free};
@@ -99,6 +99,27 @@ static void test_hanging(void) {
         safe_close(fds[1]);
 }
 
+static Worker *followed;
+static Thing following = {.gate = -EBADF};
+
+static void on_done_follow(_unused_ void *data) {
+        CHECK_INT(worker_do(followed, &class, &following, NULL), 0);
+}
+
+static void test_following(void) {
+        static const WorkClass first_class = {.run = run, .done = on_done_follow, .free = on_free};
+        Thing first = {.gate = -EBADF};
+        sd_event *event;
+
+        CHECK(sd_event_new(&event) >= 0);
+        CHECK_INT(worker_new(event, "test", 3, &followed), 0);
+        CHECK_INT(worker_do(followed, &first_class, &first, NULL), 0);
+        CHECK_INT(worker_wait(followed, LONG_USEC), 0);
+        CHECK(first.freed && following.done && following.freed);
+        worker_free(followed);
+        sd_event_unref(event);
+}
+
 /* Its end is not waited for; what comes of it goes by itself. */
 static void test_left(void) {
         Thing hangs = {}, behind = {.gate = -EBADF};
@@ -117,7 +138,7 @@ static void test_left(void) {
         worker_free(w);
         sd_event_unref(event);
         CHECK(write(fds[1], "x", 1) == 1);
-        while (!*(volatile bool *) &behind.freed)
+        while (!atomic_load(&behind.freed))
                 usleep(1000);
         CHECK(!hangs.done && !behind.done && !atomic_load(&behind.begun));
         safe_close(fds[0]);
@@ -127,6 +148,7 @@ static void test_left(void) {
 int main(void) {
         RUN(test_order, "works are done in their order, and heard of in it");
         RUN(test_hanging, "T020: one that hangs keeps the loop from nothing; what is behind it waits, and no more than so many");
+        RUN(test_following, "what follows from a work is waited for, too");
         RUN(test_left, "a worker is left with one that hangs, and nothing of it is lost");
         return TEST_END();
 }
