@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "bailey/environment.h"
-#include "basic/path.h"
 #include "basic/secret.h"
 #include "basic/text.h"
 

@@ -8,7 +8,6 @@
 #include "bailey/network-use.h"
 #include "basic/path.h"
 #include "basic/text.h"
-#include "basic/utf8.h"
 
 typedef struct Generator {
         const Trace *trace;

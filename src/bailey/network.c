@@ -6,7 +6,6 @@
 #include "bailey/network.h"
 #include "basic/io.h"
 #include "basic/parse.h"
-#include "basic/path.h"
 #include "basic/text.h"
 
 #define RESOLVER_FILE "/etc/resolv.conf"

@@ -23,7 +23,6 @@
 #include "basic/fd.h"
 #include "basic/io.h"
 #include "basic/log.h"
-#include "basic/path.h"
 #include "basic/text.h"
 
 /* Connects to the broker. sun_path holds 107 bytes; a longer path is reached over a descriptor of its directory. */

@@ -12,7 +12,6 @@
 
 #include "bailey/terminal.h"
 #include "basic/fd.h"
-#include "basic/io.h"
 #include "basic/log.h"
 
 /* What one side wrote and the other has not taken yet. As long as it is not empty nothing more is read. */

@@ -3,9 +3,9 @@
 
 #include "basic/macro.h"
 
-/* A strict reader of JSON (RFC 8259) from memory, for programs that load no JSON library. The caller says what comes next and gets
- * it or -EBADMSG: there is no tree and no recursion. Integers are unsigned and exact; other numbers, NUL in strings and text that
- * is not UTF-8 are refused. */
+/* A strict reader of JSON (RFC 8259) from memory, for bailey, which loads no JSON library; the others have shared/json-check.h. The caller says
+ * what comes next and gets it or -EBADMSG: there is no tree and no recursion. Integers are unsigned and exact; other numbers, NUL in strings and
+ * text that is not UTF-8 are refused. */
 typedef struct JsonReader {
         const char *at, *end;
         bool first; /* of an object or list that was entered: no comma before the next */

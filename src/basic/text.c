@@ -4,6 +4,15 @@
 #include "basic/text.h"
 #include "basic/utf8.h"
 
+int string_copy(const char *from, char **ret) {
+        char *copy = from ? strdup(from) : NULL;
+
+        if (from && !copy)
+                return -ENOMEM;
+        *ret = copy;
+        return 0;
+}
+
 bool ascii_case_equal(const char *a, size_t a_size, const char *b) {
         size_t b_size = strlen(b);
 

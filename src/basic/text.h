@@ -50,6 +50,9 @@ char *string_escape_control_text(const char *s, size_t size);
 /* A word that a shell reads as s: s itself when nothing in it is special, else in single quotes. NULL when out of memory. */
 char *string_quote_shell(const char *s);
 
+/* *ret is a copy, to free; of NULL it is NULL. */
+int string_copy(const char *from, char **ret);
+
 /* Constant-time comparison of two secrets whose lengths are not secret. */
 bool secret_equal(const char *a, size_t a_size, const char *b, size_t b_size);
 

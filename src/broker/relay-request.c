@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <sys/socket.h>
 
-#include "basic/log.h"
 #include "basic/secret.h"
 #include "basic/text.h"
 #include "broker/provider.h"

@@ -2,12 +2,12 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/text.h"
+#include "basic/thread.h"
 #include "broker/hosts.h"
 #include "broker/limits.h"
 #include "broker/resolve.h"
@@ -154,25 +154,13 @@ static void *lookup_thread(void *userdata) {
         return NULL;
 }
 
-/* Starts a thread when something waits and no thread is free; the signals are the loop's. */
+/* Starts a thread when something waits and no thread is free. */
 static int spawn_locked(Pool *p) {
-        pthread_attr_t attr;
-        sigset_t all, old;
-        pthread_t thread;
-
         if (!p->queue || p->n_idle > 0 || p->n_threads - p->n_stuck >= LOOKUP_THREADS || p->n_threads >= LOOKUPS_MAX)
                 return 0;
-        (void) sigfillset(&all);
-        if (pthread_attr_init(&attr) != 0)
-                return -ENOMEM;
-        (void) pthread_attr_setstacksize(&attr, LOOKUP_STACK_SIZE);
-        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &old);
-        int r = pthread_create(&thread, &attr, lookup_thread, p);
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        (void) pthread_attr_destroy(&attr);
-        if (r != 0)
-                return -r;
+        int r = thread_start(lookup_thread, p, LOOKUP_STACK_SIZE);
+        if (r < 0)
+                return r;
         p->n_threads++;
         p->refs++;
         return 0;

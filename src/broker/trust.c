@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -8,6 +6,7 @@
 
 #include "basic/fd.h"
 #include "basic/log.h"
+#include "basic/thread.h"
 #include "broker/trust.h"
 
 struct TrustWait {
@@ -88,22 +87,6 @@ static int on_done(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revent
         return 0;
 }
 
-static int start_thread(Loading *l) {
-        pthread_attr_t attr;
-        sigset_t all, old;
-        pthread_t thread;
-
-        if (pthread_attr_init(&attr) != 0)
-                return -ENOMEM;
-        (void) pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-        (void) sigfillset(&all); /* signals are the loop's */
-        (void) pthread_sigmask(SIG_SETMASK, &all, &old);
-        int r = pthread_create(&thread, &attr, loading_run, l);
-        (void) pthread_sigmask(SIG_SETMASK, &old, NULL);
-        (void) pthread_attr_destroy(&attr);
-        return -r;
-}
-
 static int begin(sd_event *event) {
         Loading *l = calloc(1, sizeof(Loading));
         if (!l)
@@ -114,7 +97,7 @@ static int begin(sd_event *event) {
         int r = l->done < 0 ? -errno : sd_event_add_io(event, &trust.io, l->done, EPOLLIN, on_done, NULL);
         if (r >= 0) {
                 atomic_fetch_add(&l->users, 1);
-                r = start_thread(l);
+                r = thread_start(loading_run, l, 0);
                 if (r < 0)
                         atomic_fetch_sub(&l->users, 1);
         }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "basic/log.h"
 #include "broker/upstream.h"
 
 typedef struct Kept {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <pwd.h>
 
-#include "basic/log.h"
 #include "basic/text.h"
 #include "errand/describe.h"
 #include "errand/entries.h"

@@ -9,13 +9,12 @@
 #include "errand/prompt.h"
 #include "errand/talk.h"
 #include "errand/verbs.h"
-
-#define TEXT_MAX (128U * 1024U) /* errandd takes no more */
+#include "shared/conversation-limits.h"
 
 static char *read_input(void) {
         _cleanup_free_ char *text = NULL;
         size_t size;
-        int r = read_fd_full(STDIN_FILENO, TEXT_MAX, &text, &size);
+        int r = read_fd_full(STDIN_FILENO, PROMPT_SIZE_MAX, &text, &size);
 
         if (r == -EFBIG)
                 log_error("the text on standard input is too long: 128 KiB at most");
@@ -50,7 +49,7 @@ static char *join_words(char *const *words) {
 static int check_text(const char *text) {
         if (!*text)
                 log_error("the text is empty");
-        else if (strlen(text) > TEXT_MAX)
+        else if (strlen(text) > PROMPT_SIZE_MAX)
                 log_error("the text is too long: 128 KiB at most");
         else if (!utf8_valid(text))
                 log_error("the text is not in UTF-8");

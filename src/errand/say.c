@@ -3,8 +3,8 @@
 #include "basic/text.h"
 #include "errand/connect.h"
 #include "errand/json-output.h"
-#include "errand/output.h"
 #include "errand/prompt.h"
+#include "errand/table.h"
 #include "errand/verbs.h"
 
 static void print_lines(const char *text) {

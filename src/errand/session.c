@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "basic/io.h"
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "basic/text.h"

@@ -3,27 +3,6 @@
 #include "errand/entries.h"
 #include "errand/update.h"
 
-static const char *const words[_UPDATE_KIND_MAX] = {
-        [UPDATE_READY] = "ready",
-        [UPDATE_QUEUED] = "queued",
-        [UPDATE_TURN_STARTED] = "turn-started",
-        [UPDATE_MESSAGE] = "message",
-        [UPDATE_THOUGHT] = "thought",
-        [UPDATE_TOOL] = "tool",
-        [UPDATE_PLAN] = "plan",
-        [UPDATE_QUESTION] = "question",
-        [UPDATE_ANSWERED] = "answered",
-        [UPDATE_TURN_ENDED] = "turn-ended",
-        [UPDATE_MISSED] = "missed",
-};
-
-static UpdateKind kind_from_word(const char *s) {
-        for (UpdateKind i = 0; i < _UPDATE_KIND_MAX; i++)
-                if (streq(words[i], s))
-                        return i;
-        return _UPDATE_KIND_INVALID;
-}
-
 int update_read(sd_bus_message *m, Update *ret) {
         Update u = {.text = "", .reason = "", .id = "", .title = "", .status = "", .options = "", .option = "", .agent = "", .version = "", .fields = m};
         const Entry entries[] = {
@@ -37,7 +16,7 @@ int update_read(sd_bus_message *m, Update *ret) {
                 r = entries_read(m, entries, ELEMENTSOF(entries));
         if (r <= 0)
                 return r < 0 ? r : -EBADMSG;
-        u.kind = kind_from_word(u.word);
+        u.kind = update_kind_from_string(u.word);
         r = sd_bus_message_rewind(m, true);
         if (r >= 0)
                 r = sd_bus_message_skip(m, "s");

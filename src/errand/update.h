@@ -5,27 +5,11 @@
 
 #include <systemd/sd-bus.h>
 
-#include "basic/macro.h"
-
-typedef enum UpdateKind {
-        UPDATE_READY,
-        UPDATE_QUEUED,
-        UPDATE_TURN_STARTED,
-        UPDATE_MESSAGE,
-        UPDATE_THOUGHT,
-        UPDATE_TOOL,
-        UPDATE_PLAN,
-        UPDATE_QUESTION,
-        UPDATE_ANSWERED,
-        UPDATE_TURN_ENDED,
-        UPDATE_MISSED,
-        _UPDATE_KIND_MAX,
-        _UPDATE_KIND_INVALID = -EINVAL, /* a newer errandd's */
-} UpdateKind;
+#include "shared/update-kind.h"
 
 /* Strings are the message's, "" where there is none. */
 typedef struct Update {
-        UpdateKind kind;
+        UpdateKind kind; /* _UPDATE_KIND_INVALID: one that is not known here */
         const char *word; /* of the kind */
         uint64_t prompt, question, count;
         const char *text, *reason, *id, *title, *status, *options, *option, *agent, *version;

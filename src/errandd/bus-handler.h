@@ -36,7 +36,6 @@ int bus_link_subscribe(BusLink *l, sd_bus_error *error);
 void bus_link_unsubscribe(BusLink *l);
 
 /* Of errandd itself. */
-ConfigMode bus_link_mode(const BusLink *l);
 bool bus_link_is_ready(const BusLink *l);
 int bus_link_reload(BusLink *l, ReloadDone done, void *userdata, Fault *f);
 

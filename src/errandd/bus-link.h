@@ -60,7 +60,6 @@ struct BusLink {
 struct Bus {
         Manager *manager;
         Authorizer *authorizer;
-        ConfigMode mode;
         int listen_fd;
         sd_event_source *accept, *tidy;
         BusConnection *connections;

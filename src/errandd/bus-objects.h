@@ -16,7 +16,6 @@ int receipt_find(sd_bus *bus, const char *path, const char *interface, void *use
 /* session-talk-bus.c, for the sessions' vtable */
 int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int session_method_prompt(sd_bus_message *m, void *userdata, sd_bus_error *error);
-int session_method_interrupt(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* A receipt's fields, as entries of an a{sv}. */
 int receipt_append_entries(sd_bus_message *m, const StoredReceipt *r);

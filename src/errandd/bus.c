@@ -20,10 +20,6 @@ Manager *bus_link_manager(const BusLink *l) {
         return l->connection->face->manager;
 }
 
-ConfigMode bus_link_mode(const BusLink *l) {
-        return l->connection->face->mode;
-}
-
 bool bus_link_is_ready(const BusLink *l) {
         return l->connection->face->ready;
 }
@@ -228,10 +224,9 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 
         if (!b)
                 return -ENOMEM;
-        *b = (Bus){.manager = m, .listen_fd = -EBADF, .mode = CONFIG_EMBEDDED};
+        *b = (Bus){.manager = m, .listen_fd = -EBADF};
         if (options) {
                 b->authorizer = options->authorizer;
-                b->mode = options->mode;
                 b->lost = options->lost;
                 b->lost_userdata = options->userdata;
         }

@@ -13,13 +13,12 @@ typedef struct Bus Bus;
 
 typedef struct BusOptions {
         Authorizer *authorizer; /* NULL: authorizer_same_uid() */
-        ConfigMode mode;        /* how CheckConfiguration reads a file */
         void (*lost)(void *userdata); /* the message bus has gone, and nobody is served any more; may be NULL */
         void *userdata;
 } BusOptions;
 
 /* listen_fd is a listening AF_UNIX stream socket, taken on success; -EBADF: connections come by bus_adopt() alone. Becomes the manager's observer.
- * Free it before the manager. */
+ * Free it before the manager. options may be NULL: none of them. */
 int bus_new(Manager *m, int listen_fd, const BusOptions *options, Bus **ret);
 /* Serves the clients of a message bus on `bus`, a connection that has begun; it is referenced, and attached to the manager's event loop unless it is
  * already. Calls and matches of others on it work on. Clients come once the name is there, so bus_request_name() comes last. */

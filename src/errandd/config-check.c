@@ -5,7 +5,6 @@
 
 #include "basic/fd.h"
 #include "basic/io.h"
-#include "basic/parse.h"
 #include "basic/text.h"
 #include "errandd/config-check.h"
 #include "shared/json-locate.h"

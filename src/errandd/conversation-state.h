@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where a session's conversation with its agent is, and how much fits into it. */
+/* Where a session's conversation with its agent is. */
 
 #include "basic/macro.h"
-
-#define PROMPT_SIZE_MAX (128U * 1024U)
-#define PROMPTS_MAX 64U  /* that a shim queues */
-#define QUESTIONS_MAX 8U /* that it keeps open */
+#include "shared/conversation-limits.h"
 
 typedef struct ConversationState {
         bool known;        /* the shim has said where it is */

@@ -107,14 +107,21 @@ static bool is_asked(const Conversation *c, uint64_t number) {
         return false;
 }
 
+/* Of the queue: its head, while the turn that was asked for has not begun. */
+static size_t count_taken(const Conversation *c) {
+        return c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0;
+}
+
+static size_t count_waiting(const Conversation *c) {
+        return c->n_queued - count_taken(c) + c->n_prompts;
+}
+
 /* The place among those that want a turn follows from what is known, so that no event that is lost, doubled or made up puts it out of step. */
 static void settle(Conversation *c) {
-        size_t taken = c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0; /* the head, which is still in the queue */
-
         if (c->broken)
                 turn_seat_set(&c->seat, false, false, 0, 0);
         else
-                turn_seat_set(&c->seat, c->known && c->ready, c->phase != TURN_NONE, c->n_queued - taken + c->n_prompts, c->n_prompts);
+                turn_seat_set(&c->seat, c->known && c->ready, c->phase != TURN_NONE, count_waiting(c), c->n_prompts);
 }
 
 static void tell(Conversation *c, const Update *u) {
@@ -471,10 +478,8 @@ bool conversation_busy(const Conversation *c) {
 }
 
 void conversation_state(const Conversation *c, ConversationState *ret) {
-        size_t taken = c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0;
-
         *ret = (ConversationState){.known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
-                                   .prompt = c->turn > 0 ? c->turn : taken > 0 ? c->queued[0] : 0, .queued = c->n_queued - taken + c->n_prompts,
+                                   .prompt = c->turn > 0 ? c->turn : count_taken(c) > 0 ? c->queued[0] : 0, .queued = count_waiting(c),
                                    .accepted = c->accepted, .n_questions = c->n_questions};
         memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));
 }

@@ -40,20 +40,14 @@ static int resolve(const SecretSource *source, const char *what, Secret **ret, F
         return fault_set(f, ERROR_SETUP, "%s: %s", what, problem ?: strerror(-r));
 }
 
-/* NULL stays NULL. */
-static int copy(const char *from, char **ret) {
-        *ret = from ? strdup(from) : NULL;
-        return from && !*ret ? -ENOMEM : 0;
-}
-
 /* What its calls may be: read when a session starts, and kept however the configuration changes (S115). */
 static int copy_rules(SessionProvider *p, const ConfigProvider *from) {
         p->every_call = from->every_call;
         p->strict_capabilities = from->strict_capabilities;
         p->budgets = from->budgets;
-        int r = copy(from->header, &p->header);
+        int r = string_copy(from->header, &p->header);
         if (r >= 0)
-                r = copy(from->user, &p->user);
+                r = string_copy(from->user, &p->user);
         if (r < 0 || from->n_capabilities == 0)
                 return r;
         p->capabilities = calloc(from->n_capabilities, sizeof(Capability));
@@ -61,9 +55,9 @@ static int copy_rules(SessionProvider *p, const ConfigProvider *from) {
                 return -ENOMEM;
         p->n_capabilities = from->n_capabilities;
         for (size_t i = 0; i < p->n_capabilities && r >= 0; i++) {
-                r = copy(from->capabilities[i].method, &p->capabilities[i].method);
+                r = string_copy(from->capabilities[i].method, &p->capabilities[i].method);
                 if (r >= 0)
-                        r = copy(from->capabilities[i].path, &p->capabilities[i].path);
+                        r = string_copy(from->capabilities[i].path, &p->capabilities[i].path);
         }
         return r;
 }
@@ -85,8 +79,8 @@ static int add_provider(Credentials *c, const ConfigProvider *from, bool broker,
         if (p->brokered && !url)
                 return fault_set(f, ERROR_CONFIGURATION, "agent.providers.%s has no baseUrl, and none is known for it; give one, or \"broker\": false",
                                  from->id);
-        if (copy(from->id, &p->id) < 0 || copy(from->credential_name, &p->credential_name) < 0 || copy(url, &p->base_url) < 0 ||
-            copy(from->ca_file, &p->ca_file) < 0 || copy_rules(p, from) < 0)
+        if (string_copy(from->id, &p->id) < 0 || string_copy(from->credential_name, &p->credential_name) < 0 || string_copy(url, &p->base_url) < 0 ||
+            string_copy(from->ca_file, &p->ca_file) < 0 || copy_rules(p, from) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
         if (!p->brokered)
                 return 0;

@@ -133,7 +133,7 @@ static int serve(Embedded *e, Fault *f) {
                 return fault_set(f, ERROR_SETUP, "%s cannot be listened on: %s", e->daemon.paths->bus, strerror(-listener));
         int r = add_signals(e);
         if (r >= 0)
-                r = bus_new(e->daemon.manager, listener, &(BusOptions){.mode = CONFIG_EMBEDDED}, &e->daemon.bus);
+                r = bus_new(e->daemon.manager, listener, NULL, &e->daemon.bus);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "%s cannot be served: %s", e->daemon.paths->bus, strerror(-r));
         TAKE_FD(listener);

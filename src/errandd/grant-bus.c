@@ -60,11 +60,7 @@ static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
         if (r < 0)
                 return r;
         r = session_revoke(t->session, t->grant->number, operation_done, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        return operation_begun(o, r, &f, error);
 }
 
 static int get_text(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, const char *property,

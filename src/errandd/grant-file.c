@@ -126,16 +126,6 @@ int grant_list_parse(const char *text, size_t size, GrantList *ret, char **ret_p
         return 0;
 }
 
-int grant_list_write(int dir, const GrantList *l) {
-        _cleanup_free_ char *text = NULL;
-        size_t size;
-
-        int r = grant_list_format(l, &text, &size);
-        if (r < 0)
-                return r;
-        return record_replace_file(dir, GRANT_LIST_NAME, text, size);
-}
-
 int grant_list_read(int dir, GrantList *ret, char **ret_problem) {
         _cleanup_free_ char *text = NULL, *reason = NULL;
         size_t size;

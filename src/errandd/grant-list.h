@@ -84,6 +84,5 @@ int grant_list_format(const GrantList *l, char **ret, size_t *ret_size);
 /* Strict, as everything in a record. -EBADMSG with *ret_problem, a phrase to free ("has a grant …"). */
 int grant_list_parse(const char *text, size_t size, GrantList *ret, char **ret_problem);
 
-/* grants.json of a record's directory; none there is an empty list. */
-int grant_list_write(int dir, const GrantList *l);
+/* GRANT_LIST_NAME of a record's directory; none there is an empty list. */
 int grant_list_read(int dir, GrantList *ret, char **ret_problem);

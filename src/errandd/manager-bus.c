@@ -328,11 +328,7 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
         if (r < 0)
                 return r;
         r = bus_link_reload(t->link, on_reloaded, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        return operation_begun(o, r, &f, error);
 }
 
 static void on_checked(char *const *sentences, const Fault *fault, void *userdata) {
@@ -355,11 +351,7 @@ static int method_check_configuration(sd_bus_message *m, void *userdata, sd_bus_
         if (r < 0)
                 return r;
         r = manager_check_file(target_manager(t), path, on_checked, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        return operation_begun(o, r, &f, error);
 }
 
 static int get_version(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,

@@ -9,18 +9,12 @@
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
 #include "errandd/disk-work.h"
-#include "errandd/project.h"
 #include "errandd/session-run.h"
 #include "errandd/spare.h"
 
 /* Of one account that is no operator. */
 #define CREATED_MAX 64U /* as many as may run by default (limits.maxLiveSessions) */
 #define OWNED_MAX 2048U /* eight accounts have to join to fill one GetManagedObjects (BUS_OBJECTS_MAX) */
-
-static int copy_text(const char *from, char **ret) {
-        *ret = from ? strdup(from) : NULL;
-        return from && !*ret ? -ENOMEM : 0;
-}
 
 static int open_directory(const SessionOptions *o, int *ret_fd, char **ret_path, Fault *f) {
         _cleanup_close_ int fd = -EBADF;
@@ -125,7 +119,7 @@ static int take_network(Manager *m, const Caller *caller, const SessionOptions *
         bool narrows = streq(o->network, "none") || m->config->sandbox.network == NETWORK_RESTRICTED;
         if (!caller->operator && !narrows)
                 return fault_set(f, ERROR_NOT_PERMITTED, "network: only an operator gives more than the configuration does");
-        return copy_text(o->network, &record->network) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+        return string_copy(o->network, &record->network) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
 static int take_command(Manager *m, const SessionOptions *o, SessionRecord *record, Fault *f) {
@@ -163,7 +157,7 @@ static int take_protocol(Manager *m, const SessionOptions *o, SessionRecord *rec
         if (streams)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "protocol \"acp\" is spoken on the command's standard input and output: leave %s out",
                                  o->interactive ? "interactive" : "stdin, stdout and stderr");
-        return copy_text(protocol, &record->protocol) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
+        return string_copy(protocol, &record->protocol) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
 static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
@@ -183,9 +177,9 @@ static int fill_record(Manager *m, const Caller *caller, const SessionOptions *o
         if (r < 0)
                 return r;
         record->interactive = o->interactive;
-        if (copy_text(o->provider, &record->provider) < 0 || copy_text(o->model, &record->model) < 0 ||
-            copy_text(m->paths->config, &record->configuration) < 0 ||
-            copy_text(backend_to_string((SandboxBackend) m->config->sandbox.backend), &record->backend) < 0)
+        if (string_copy(o->provider, &record->provider) < 0 || string_copy(o->model, &record->model) < 0 ||
+            string_copy(m->paths->config, &record->configuration) < 0 ||
+            string_copy(backend_to_string((SandboxBackend) m->config->sandbox.backend), &record->backend) < 0)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         return 0;
 }

@@ -121,18 +121,13 @@ static int on_overdue(_unused_ sd_event_source *source, _unused_ uint64_t usec, 
         return 0;
 }
 
-static int copy(const char *from, char **ret) {
-        *ret = from ? strdup(from) : NULL;
-        return from && !*ret ? -ENOMEM : 0;
-}
-
 static int ask(Manager *m, const char *file, const Lookup *what, Fault *f) {
         static const WorkClass class = {.run = run, .done = on_read, .free = reading_free};
         Lookup *l = malloc(sizeof(Lookup));
         Reading *g = calloc(1, sizeof(Reading));
 
-        int r = !l || !g || copy(file, &g->file) < 0 || copy(m->paths->config, &g->paths.config) < 0 || copy(m->paths->state, &g->paths.state) < 0 ||
-                        copy(m->paths->state_named, &g->paths.state_named) < 0 ? -ENOMEM : 0;
+        int r = !l || !g || string_copy(file, &g->file) < 0 || string_copy(m->paths->config, &g->paths.config) < 0 ||
+                        string_copy(m->paths->state, &g->paths.state) < 0 || string_copy(m->paths->state_named, &g->paths.state_named) < 0 ? -ENOMEM : 0;
         if (r >= 0) {
                 g->paths.mode = m->paths->mode;
                 g->paths.state_fd = m->paths->state_fd; /* that there is one counts */

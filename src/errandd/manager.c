@@ -507,7 +507,8 @@ Manager *manager_free(Manager *m) {
         if (!m->mode->units && !m->failed)
                 end_sessions(m);
         m->observer = (Observer){};
-        if (m->disk && worker_wait(m->disk, DISK_PATIENCE_USEC) < 0)
+        bool hangs = m->disk && worker_wait(m->disk, DISK_PATIENCE_USEC) < 0;
+        if (hangs)
                 log_error("the disk of %s does not take what is written to it; errandd leaves without waiting for it any longer", m->paths->state);
         m->disk = worker_free(m->disk);
         m->lookups = worker_free(m->lookups);
@@ -531,7 +532,7 @@ Manager *manager_free(Manager *m) {
         strv_free(m->controllers);
         free(m->probe_problem);
         config_free(m->config);
-        store_close(m->store);
+        (void) (hangs ? store_leave : store_close)(m->store);
         safe_close(m->sockets);
         safe_close(m->broker_sockets);
         safe_close(m->owners);

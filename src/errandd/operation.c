@@ -10,8 +10,8 @@
 struct Operation {
         BusLink *link; /* NULL: the client has gone */
         sd_bus_message *call;
-        const char *result; /* "", "h", "o", "t" or "as" */
-        char *text;
+        const char *result;
+        char *text; /* of "s" */
         Operation *previous, *next;
 };
 
@@ -58,6 +58,13 @@ Operation *operation_free(Operation *o) {
         return NULL;
 }
 
+int operation_begun(Operation *o, int r, Fault *f, sd_bus_error *error) {
+        if (r >= 0)
+                return 1;
+        operation_free(o);
+        return bus_fault(error, f, r);
+}
+
 void operation_set_text(Operation *o, char *text) {
         free(o->text);
         o->text = text;
@@ -74,8 +81,8 @@ sd_bus_message *operation_call(Operation *o, BusLink **ret_link) {
 typedef struct Answer {
         int fd;
         const char *path;
-        char *const *texts;
         uint64_t number;
+        char *const *texts;
 } Answer;
 
 static int reply_texts(sd_bus_message *call, char *const *texts) {
@@ -97,7 +104,7 @@ static int answer(Operation *o, const Fault *fault, const Answer *a) {
                 sd_bus_error_free(&error);
                 return r;
         }
-        if (o->text)
+        if (streq(o->result, "s"))
                 return sd_bus_reply_method_return(o->call, "s", o->text);
         if (streq(o->result, "t"))
                 return sd_bus_reply_method_return(o->call, "t", a->number);
@@ -134,12 +141,12 @@ void operation_answer_path(Operation *o, const Fault *fault, const char *path) {
         finish(o, fault, &(Answer){.fd = -EBADF, .path = path});
 }
 
-void operation_answer_texts(Operation *o, const Fault *fault, char *const *texts) {
-        finish(o, fault, &(Answer){.fd = -EBADF, .texts = texts});
-}
-
 void operation_answer_number(Operation *o, const Fault *fault, uint64_t number) {
         finish(o, fault, &(Answer){.fd = -EBADF, .number = number});
+}
+
+void operation_answer_texts(Operation *o, const Fault *fault, char *const *texts) {
+        finish(o, fault, &(Answer){.fd = -EBADF, .texts = texts});
 }
 
 void operation_forget(BusLink *l) {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,6 +8,7 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
+#include "basic/thread.h"
 #include "errandd/config-values.h"
 #include "errandd/host-text.h"
 #include "errandd/provider-lookup.h"
@@ -89,27 +88,6 @@ static int collect(Work *w, const Config *c) {
         return w->errors ? 0 : -ENOMEM;
 }
 
-/* Signals are the loop's, which reads them from a descriptor: none may find a thread that takes them. */
-static int start_thread(Work *w) {
-        sigset_t all, before;
-        pthread_attr_t attributes;
-        pthread_t thread;
-
-        int r = pthread_attr_init(&attributes);
-        if (r != 0)
-                return -r;
-        (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &before);
-        atomic_fetch_add(&w->users, 1);
-        r = pthread_create(&thread, &attributes, run, w);
-        if (r != 0)
-                atomic_fetch_sub(&w->users, 1);
-        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
-        (void) pthread_attr_destroy(&attributes);
-        return -r;
-}
-
 ProviderLookup *provider_lookup_free(ProviderLookup *l) {
         if (!l)
                 return NULL;
@@ -134,8 +112,12 @@ int provider_lookup_start(sd_event *event, const Config *c, ProviderLookupDone d
         bool any = r >= 0 && w->hosts;
         if (any)
                 r = sd_event_add_io(event, &l->io, w->done, EPOLLIN, on_done, l);
-        if (any && r >= 0)
-                r = start_thread(w);
+        if (any && r >= 0) {
+                atomic_fetch_add(&w->users, 1);
+                r = thread_start(run, w, 0);
+                if (r < 0)
+                        atomic_fetch_sub(&w->users, 1);
+        }
         if (r < 0 || !any) {
                 provider_lookup_free(l);
                 l = NULL;

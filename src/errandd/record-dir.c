@@ -13,7 +13,6 @@
 #define RECORDS_NAME ".records"
 #define DAMAGED_NAME ".damaged"
 #define ASIDE_TRIES 1000U /* of one id */
-#define DESCRIPTION_NAME "session.json"
 #define MINTED_SIZE 8U /* 36^8: two that are the same are not met, and are tried again if so */
 #define MINT_TRIES 16U
 
@@ -112,10 +111,10 @@ int record_remove(int root, const char *id) {
         _cleanup_close_ int dir = record_open(root, id);
         if (dir < 0)
                 return dir;
-        int r = remove_files(dir, DESCRIPTION_NAME);
+        int r = remove_files(dir, RECORD_DESCRIPTION_NAME);
         if (r < 0)
                 return r;
-        if (unlinkat(dir, DESCRIPTION_NAME, 0) < 0 && errno != ENOENT)
+        if (unlinkat(dir, RECORD_DESCRIPTION_NAME, 0) < 0 && errno != ENOENT)
                 return -errno;
         if (unlinkat(root, id, AT_REMOVEDIR) < 0 || fsync(root) < 0)
                 return -errno;
@@ -149,11 +148,11 @@ int record_remove_unfinished(int root, const char *id) {
 
         if (dir < 0)
                 return dir;
-        if (fstatat(dir, DESCRIPTION_NAME, &st, AT_SYMLINK_NOFOLLOW) >= 0)
+        if (fstatat(dir, RECORD_DESCRIPTION_NAME, &st, AT_SYMLINK_NOFOLLOW) >= 0)
                 return -EEXIST;
-        int r = errno != ENOENT ? -errno : remove_neighbour(dir, DESCRIPTION_NAME, BEING_WRITTEN);
+        int r = errno != ENOENT ? -errno : remove_neighbour(dir, RECORD_DESCRIPTION_NAME, BEING_WRITTEN);
         for (size_t i = 0; i < ELEMENTSOF(ahead) && r >= 0; i++)
-                r = remove_neighbour(dir, DESCRIPTION_NAME, ahead[i]);
+                r = remove_neighbour(dir, RECORD_DESCRIPTION_NAME, ahead[i]);
         return r < 0 ? r : unlinkat(root, id, AT_REMOVEDIR) < 0 ? -errno : 0;
 }
 

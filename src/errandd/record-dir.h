@@ -12,6 +12,7 @@
 
 #include "shared/session-id.h"
 
+#define RECORD_DESCRIPTION_NAME "session.json" /* what the session is; a directory without it is no record */
 #define RECORD_FILE_MAX (1024U * 1024U) /* 1024 grants of the longest hosts are half of it */
 
 /* Opens STATEDIR/.records (0700), making it if need be. The fd, or a negative errno: -EPERM when it is another account's or open to others. */

@@ -13,7 +13,6 @@
 
 #define RECORD_VERSION 1U
 #define RECORD_DEPTH_MAX 4U
-#define DESCRIPTION_NAME "session.json"
 #define COUNTER_MAX UINT64_C(999999999999999999) /* json_check() takes no longer integer */
 
 typedef enum FieldType {
@@ -241,14 +240,14 @@ int session_record_write(int dir, const SessionRecord *s) {
         int r = session_record_format(s, &text, &size);
         if (r < 0)
                 return r;
-        return record_write_ahead(dir, DESCRIPTION_NAME, text, size);
+        return record_write_ahead(dir, RECORD_DESCRIPTION_NAME, text, size);
 }
 
 int session_record_settle(int root, const char *id) {
         _cleanup_close_ int dir = record_open(root, id);
         if (dir < 0)
                 return dir;
-        int r = record_settle(dir, DESCRIPTION_NAME);
+        int r = record_settle(dir, RECORD_DESCRIPTION_NAME);
         return r > 0 && fsync(root) < 0 ? -errno : r;
 }
 
@@ -258,11 +257,11 @@ static int read_ahead(int dir, const char *id, SessionRecord **ret, size_t *ret_
                 _cleanup_free_ char *text = NULL, *reason = NULL;
                 size_t size;
 
-                int r = record_read_ahead(dir, DESCRIPTION_NAME, i, &text, &size);
+                int r = record_read_ahead(dir, RECORD_DESCRIPTION_NAME, i, &text, &size);
                 if (r >= 0)
                         r = session_record_parse(id, text, size, ret, &reason);
                 if (r == -EPROTONOSUPPORT) /* a newer errandd's: what is behind it is not the truth */
-                        (void) problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
+                        (void) problem_set(ret_problem, ".records/%s/" RECORD_DESCRIPTION_NAME " %s", id, reason);
                 if (r == -ENOMEM || r == -EPROTONOSUPPORT)
                         return r;
                 if (r >= 0) {
@@ -287,19 +286,19 @@ int session_record_read(int dir, const char *id, SessionRecord **ret, size_t *re
                 *ret = found;
                 return 0;
         }
-        r = record_read_file(dir, DESCRIPTION_NAME, &text, &size);
+        r = record_read_file(dir, RECORD_DESCRIPTION_NAME, &text, &size);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
                 bool final = r == -EPERM || r == -ENOENT || r == -EFBIG;
-                int set = problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " cannot be read: %s", id,
+                int set = problem_set(ret_problem, ".records/%s/" RECORD_DESCRIPTION_NAME " cannot be read: %s", id,
                                       r == -EPERM ? "it is not a regular file of this account" : strerror(-r));
                 return set != -EBADMSG || final ? set : -EIO;
         }
         r = session_record_parse(id, text, size, ret, &reason);
         if (r != -EBADMSG && r != -EPROTONOSUPPORT)
                 return r;
-        int set = problem_set(ret_problem, ".records/%s/" DESCRIPTION_NAME " %s", id, reason);
+        int set = problem_set(ret_problem, ".records/%s/" RECORD_DESCRIPTION_NAME " %s", id, reason);
         return set == -EBADMSG ? r : set;
 }
 
@@ -321,7 +320,7 @@ static int load_entry(int root, RecordEntry *e) {
                                        dir == -EPERM ? "it is not a directory of this account alone" : strerror(-dir));
         e->damaged = dir >= 0 && r == -EBADMSG;
         if (e->record) {
-                r = record_settle_found(dir, DESCRIPTION_NAME, ahead);
+                r = record_settle_found(dir, RECORD_DESCRIPTION_NAME, ahead);
                 if (r < 0)
                         log_session_warning_errno(r, e->id, "its record cannot be put in its place, ignoring: it is read from beside it: %m");
                 r = 0;

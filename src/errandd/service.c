@@ -112,7 +112,7 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
         if (o->polkit)
                 r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operator_uids, &s->authorizer);
         if (r >= 0)
-                r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .mode = o->mode, .lost = on_lost, .userdata = s}, &d->bus);
+                r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .lost = on_lost, .userdata = s}, &d->bus);
         if (r >= 0)
                 r = add_signals(s);
         if (r < 0)

@@ -59,11 +59,7 @@ static int begin(sd_bus_message *m, BusTarget *t, const char *result, int (*func
         if (r < 0)
                 return r;
         r = function(t->session, operation_done, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        return operation_begun(o, r, &f, error);
 }
 
 static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -80,6 +76,10 @@ static int method_start(sd_bus_message *m, void *userdata, sd_bus_error *error) 
 
 static int method_stop(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         return begin(m, userdata, "", session_stop, error);
+}
+
+static int method_interrupt(sd_bus_message *m, void *userdata, sd_bus_error *error) {
+        return begin(m, userdata, "", session_interrupt, error);
 }
 
 static int method_collect(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -165,11 +165,7 @@ static int method_grant(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (r < 0)
                 return r;
         r = session_grant(t->session, &caller, host, duration, on_granted, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        return operation_begun(o, r, &f, error);
 }
 
 static int method_read_transcript(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -329,7 +325,7 @@ const sd_bus_vtable session_vtable[] = {
         METHOD("ReadTranscript", "tu", PARAM(offset) PARAM(max), "tay", PARAM(next) PARAM(data), method_read_transcript),
         METHOD("Say", "s", PARAM(text), "s", PARAM(reply), session_method_say),
         METHOD("Prompt", "s", PARAM(text), "t", PARAM(number), session_method_prompt),
-        METHOD("Interrupt", "", "", "", "", session_method_interrupt),
+        METHOD("Interrupt", "", "", "", "", method_interrupt),
         SD_BUS_SIGNAL_WITH_NAMES("EgressRefused", "squ", PARAM(host) PARAM(port) PARAM(count), 0),
         SD_BUS_SIGNAL_WITH_NAMES("Notice", "ssa{sv}", PARAM(kind) PARAM(text) PARAM(details), 0),
         SD_BUS_SIGNAL_WITH_NAMES("Update", "sa{sv}", PARAM(kind) PARAM(fields), 0),

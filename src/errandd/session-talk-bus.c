@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Words: Prompt, Interrupt, and Say with the commands of the thread. What each needs was settled by the gate, from the same text. */
+/* Words: Prompt, and Say with the commands of the thread. What each needs was settled by the gate, from the same text. */
 
 #include "basic/text.h"
 #include "errandd/bus-objects.h"
@@ -199,20 +199,16 @@ static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_err
 
         if (deeds[said->verb].reply && !reply)
                 return -ENOMEM;
-        r = operation_new(t->link, m, "", &o, error);
+        r = operation_new(t->link, m, "s", &o, error);
         if (r < 0)
                 return r;
         if (reply) /* else the deed says itself what was done */
                 operation_set_text(o, TAKE_PTR(reply));
         r = deeds[said->verb].later(t, said, operation_done, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        return operation_begun(o, r, &f, error);
 }
 
-static void prompt_done(Session *s, const Fault *fault, _unused_ int fd, void *userdata) {
+static void on_prompted(Session *s, const Fault *fault, _unused_ int fd, void *userdata) {
         ConversationState c = {};
 
         operation_answer_number(userdata, fault, session_conversation(s, &c) ? c.accepted : 0);
@@ -225,18 +221,14 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply
         Fault f = {};
         int r;
 
-        r = operation_new(t->link, m, reply ? "" : "t", &o, error);
+        r = operation_new(t->link, m, reply ? "s" : "t", &o, error);
         if (r < 0) {
                 free(reply);
                 return r;
         }
         operation_set_text(o, reply);
-        r = session_prompt(t->session, &caller, text, reply ? operation_done : prompt_done, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
+        r = session_prompt(t->session, &caller, text, reply ? operation_done : on_prompted, o, &f);
+        return operation_begun(o, r, &f, error);
 }
 
 static int say_prompt(sd_bus_message *m, BusTarget *t, const char *text, sd_bus_error *error) {
@@ -277,21 +269,4 @@ int session_method_prompt(sd_bus_message *m, void *userdata, sd_bus_error *error
 
         r = sd_bus_message_read_basic(m, 's', &text);
         return r < 0 ? r : prompt(m, userdata, text, NULL, error);
-}
-
-int session_method_interrupt(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        BusTarget *t = userdata;
-        Operation *o;
-        Fault f = {};
-        int r;
-
-        r = operation_new(t->link, m, "", &o, error);
-        if (r < 0)
-                return r;
-        r = session_interrupt(t->session, operation_done, o, &f);
-        if (r < 0) {
-                operation_free(o);
-                return bus_fault(error, &f, r);
-        }
-        return 1;
 }

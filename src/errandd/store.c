@@ -148,6 +148,12 @@ Store *store_close(Store *s) {
         return mfree(s);
 }
 
+Store *store_leave(Store *s) {
+        if (s)
+                (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+        return store_close(s);
+}
+
 static int execute(Store *s, const char *sql) {
         return map_error(s->db, sqlite3_exec(s->db, sql, NULL, NULL, NULL));
 }

@@ -22,6 +22,8 @@ const char *store_error_text(const Store *s);
  * one begun: then 1 is returned with *ret_problem, a sentence (to free). -EPROTONOSUPPORT: made by a newer version. */
 int store_open(const char *state_dir, Store **ret, char **ret_problem);
 Store *store_close(Store *s);
+/* Closed without a word to the disk, which may not answer: its journal stays beside it, and the next one who opens it has everything. */
+Store *store_leave(Store *s);
 DEFINE_CLEANUP(Store *, store_close);
 
 /* Renames receipts.db and what belongs to it to receipts.db.damaged-SECONDS…; for a damage found later, with the store closed. */

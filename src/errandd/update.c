@@ -12,35 +12,21 @@ typedef enum FieldForm {
 } FieldForm;
 
 static const struct {
-        const char *kind;
-        struct {
-                const char *name;
-                FieldForm form;
-        } fields[UPDATE_FIELDS_MAX];
-} table[_UPDATE_KIND_MAX] = {
-        [UPDATE_READY] = {"ready", {{"agent", FORM_MAYBE}, {"version", FORM_MAYBE}}},
-        [UPDATE_QUEUED] = {"queued", {{"prompt", FORM_NUMBER}}},
-        [UPDATE_TURN_STARTED] = {"turn-started", {{"prompt", FORM_NUMBER}}},
-        [UPDATE_MESSAGE] = {"message", {{"text", FORM_TEXT}}},
-        [UPDATE_THOUGHT] = {"thought", {{"text", FORM_TEXT}}},
-        [UPDATE_TOOL] = {"tool", {{"id", FORM_TEXT}, {"title", FORM_MAYBE}, {"kind", FORM_MAYBE}, {"status", FORM_MAYBE}}},
-        [UPDATE_PLAN] = {"plan", {{"text", FORM_TEXT}}},
-        [UPDATE_QUESTION] = {"question", {{"question", FORM_NUMBER}, {"title", FORM_TEXT}, {"options", FORM_TEXT}}},
-        [UPDATE_ANSWERED] = {"answered", {{"question", FORM_NUMBER}, {"option", FORM_MAYBE}, {"reason", FORM_MAYBE}}},
-        [UPDATE_TURN_ENDED] = {"turn-ended", {{"prompt", FORM_NUMBER}, {"reason", FORM_TEXT}, {"text", FORM_MAYBE}}},
-        [UPDATE_MISSED] = {"missed", {{"count", FORM_NUMBER}}},
+        const char *name;
+        FieldForm form;
+} table[_UPDATE_KIND_MAX][UPDATE_FIELDS_MAX] = {
+        [UPDATE_READY] = {{"agent", FORM_MAYBE}, {"version", FORM_MAYBE}},
+        [UPDATE_QUEUED] = {{"prompt", FORM_NUMBER}},
+        [UPDATE_TURN_STARTED] = {{"prompt", FORM_NUMBER}},
+        [UPDATE_MESSAGE] = {{"text", FORM_TEXT}},
+        [UPDATE_THOUGHT] = {{"text", FORM_TEXT}},
+        [UPDATE_TOOL] = {{"id", FORM_TEXT}, {"title", FORM_MAYBE}, {"kind", FORM_MAYBE}, {"status", FORM_MAYBE}},
+        [UPDATE_PLAN] = {{"text", FORM_TEXT}},
+        [UPDATE_QUESTION] = {{"question", FORM_NUMBER}, {"title", FORM_TEXT}, {"options", FORM_TEXT}},
+        [UPDATE_ANSWERED] = {{"question", FORM_NUMBER}, {"option", FORM_MAYBE}, {"reason", FORM_MAYBE}},
+        [UPDATE_TURN_ENDED] = {{"prompt", FORM_NUMBER}, {"reason", FORM_TEXT}, {"text", FORM_MAYBE}},
+        [UPDATE_MISSED] = {{"count", FORM_NUMBER}},
 };
-
-const char *update_kind_to_string(UpdateKind k) {
-        return k >= 0 && k < _UPDATE_KIND_MAX ? table[k].kind : NULL;
-}
-
-UpdateKind update_kind_from_string(const char *s) {
-        for (size_t i = 0; i < _UPDATE_KIND_MAX; i++)
-                if (streq(table[i].kind, s))
-                        return (UpdateKind) i;
-        return _UPDATE_KIND_INVALID;
-}
 
 bool update_kind_is_text(UpdateKind k) {
         return k == UPDATE_MESSAGE || k == UPDATE_THOUGHT || k == UPDATE_TOOL || k == UPDATE_PLAN;
@@ -67,8 +53,8 @@ int update_read(JsonObject *event, Update *ret) {
         Update u = {.kind = update_kind_from_string(kind)};
         if (u.kind < 0)
                 return -ENOENT;
-        for (size_t i = 0; i < UPDATE_FIELDS_MAX && table[u.kind].fields[i].name; i++) {
-                int r = read_field(fields, table[u.kind].fields[i].name, table[u.kind].fields[i].form, &u);
+        for (size_t i = 0; i < UPDATE_FIELDS_MAX && table[u.kind][i].name; i++) {
+                int r = read_field(fields, table[u.kind][i].name, table[u.kind][i].form, &u);
                 if (r < 0)
                         return r;
         }

@@ -6,25 +6,9 @@
 
 #include <json-glib/json-glib.h>
 
-#include "basic/macro.h"
+#include "shared/update-kind.h"
 
 #define UPDATE_FIELDS_MAX 4U
-
-typedef enum UpdateKind {
-        UPDATE_READY,
-        UPDATE_QUEUED,
-        UPDATE_TURN_STARTED,
-        UPDATE_MESSAGE,
-        UPDATE_THOUGHT,
-        UPDATE_TOOL,
-        UPDATE_PLAN,
-        UPDATE_QUESTION,
-        UPDATE_ANSWERED,
-        UPDATE_TURN_ENDED,
-        UPDATE_MISSED,
-        _UPDATE_KIND_MAX,
-        _UPDATE_KIND_INVALID = -EINVAL,
-} UpdateKind;
 
 typedef struct UpdateField {
         const char *name;
@@ -38,8 +22,6 @@ typedef struct Update {
         size_t n_fields;
 } Update;
 
-const char *update_kind_to_string(UpdateKind k);
-UpdateKind update_kind_from_string(const char *s);
 /* What a client cannot do without: text that comes as it is written can be lost, and that is told. */
 bool update_kind_is_text(UpdateKind k);
 

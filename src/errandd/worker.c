@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -9,6 +8,7 @@
 
 #include "basic/fd.h"
 #include "basic/text.h"
+#include "basic/thread.h"
 #include "errandd/worker.h"
 
 struct Work {
@@ -166,26 +166,13 @@ Worker *worker_free(Worker *w) {
         return NULL;
 }
 
-/* Signals are the loop's, which reads them from a descriptor: none may find a thread that takes them. */
-static int start_thread(Worker *w) {
-        sigset_t all, before;
-        pthread_attr_t attributes;
-        pthread_t thread;
-
-        int r = pthread_attr_init(&attributes);
-        if (r != 0)
-                return -r;
-        (void) pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-        (void) sigfillset(&all);
-        (void) pthread_sigmask(SIG_SETMASK, &all, &before);
+static int begin(Worker *w) {
         w->users++;
-        r = pthread_create(&thread, &attributes, run, w);
-        if (r != 0)
+        int r = thread_start(run, w, 0);
+        if (r < 0)
                 w->users--;
-        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
-        (void) pthread_attr_destroy(&attributes);
-        w->running = r == 0;
-        return -r;
+        w->running = r >= 0;
+        return r;
 }
 
 int worker_do(Worker *w, const WorkClass *class, void *data, Work **ret) {
@@ -195,7 +182,7 @@ int worker_do(Worker *w, const WorkClass *class, void *data, Work **ret) {
                 return -ENOMEM;
         *work = (Work){.class = class, .data = data};
         (void) pthread_mutex_lock(&w->lock);
-        int r = w->n >= w->max ? -EBUSY : w->running ? 0 : start_thread(w);
+        int r = w->n >= w->max ? -EBUSY : w->running ? 0 : begin(w);
         if (r >= 0) {
                 queue_add(&w->waiting, work);
                 w->n++;

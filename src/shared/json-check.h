@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What a JSON text must be before json-glib reads it. json-glib takes more than JSON (comments, "var x = {}"), differs between its
- * versions in what more, recurses without a limit, wraps large integers, and keeps the last of two members with one name, so that
- * two readers of a file could disagree about it. */
+/* What a JSON text must be before anything else reads it: json-glib, which makes a tree of it (json_read_object()), or json-view.h, which makes
+ * none. bailey, which loads no library, has a strict reader of its own, basic/json-reader.h.
+ *
+ * json-glib takes more than JSON (comments, "var x = {}"), differs between its versions in what more, recurses without a limit, wraps large
+ * integers, and keeps the last of two members with one name, so that two readers of a file could disagree about it. */
 
 #include "basic/macro.h" /* before GLib, which defines MIN and MAX anew */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Where a value is in a JSON text, for sentences about it: json-glib does not say. */
+/* Where a value is in a JSON text, for sentences about it: json-glib, by which json_read_object() reads, does not say. */
 
 #include "basic/macro.h"
 

@@ -60,8 +60,8 @@ JsonView json_view(const char *text, size_t size) {
         return part(v, from, skip_value(v, from));
 }
 
-bool json_view_member(JsonView v, const char *name, JsonView *ret) {
-        size_t n = strlen(name), at = 1;
+bool json_view_named(JsonView v, const char *name, size_t size, JsonView *ret_name, JsonView *ret) {
+        size_t at = 1;
 
         if (!json_view_is_object(v))
                 return false;
@@ -70,13 +70,15 @@ bool json_view_member(JsonView v, const char *name, JsonView *ret) {
                 if (at >= v.size || v.at[at] != '"')
                         return false;
                 size_t end = skip_string(v, at);
-                bool found = end - at == n + 2 && memcmp(v.at + at + 1, name, n) == 0;
+                bool found = end - at == size + 2 && memcmp(v.at + at + 1, name, size) == 0;
+                JsonView named = part(v, at, end);
                 at = skip_space(v, end);
                 if (at >= v.size || v.at[at] != ':')
                         return false;
                 at = skip_space(v, at + 1);
                 end = skip_value(v, at);
                 if (found) {
+                        *ret_name = named;
                         *ret = part(v, at, end);
                         return true;
                 }
@@ -85,6 +87,12 @@ bool json_view_member(JsonView v, const char *name, JsonView *ret) {
                         return false;
                 at++;
         }
+}
+
+bool json_view_member(JsonView v, const char *name, JsonView *ret) {
+        JsonView named;
+
+        return json_view_named(v, name, strlen(name), &named, ret);
 }
 
 bool json_view_next(JsonView v, size_t *state, JsonView *ret) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Looks into a JSON text without a tree of it, so that a text from outside costs its own size and no more. Only for what json_check() has
- * taken. A name that is written with escapes is not found. */
+/* Looks into a JSON text without a tree of it, so that a text from outside costs its own size and no more: for what is large and hostile, or of
+ * which little is wanted. What is read whole is read by json_read_object(). Only for what json_check() has taken: of another text no more is said
+ * than that the views lie in it. A name that is written with escapes is not found. */
 
 #include "basic/macro.h"
 
@@ -29,6 +30,9 @@ static inline bool json_view_is_number(JsonView v) {
 
 /* The value of that member; false, and *ret as it was, where v is no object or has none. */
 bool json_view_member(JsonView v, const char *name, JsonView *ret);
+
+/* The same for a name that no NUL ends; *ret_name is the name as it is written, with its quotation marks. */
+bool json_view_named(JsonView v, const char *name, size_t size, JsonView *ret_name, JsonView *ret);
 
 /* The elements of an array in their order; *state is 0 before the first. False behind the last, and where v is no array. */
 bool json_view_next(JsonView v, size_t *state, JsonView *ret);

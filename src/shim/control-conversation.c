@@ -38,7 +38,7 @@ static int read_text(int fd, char **ret, const char **ret_problem) {
         return 0;
 }
 
-static int prompt(Conversation *c, Message *m, const char **ret_problem) {
+int control_prompt(Conversation *c, Message *m, const char **ret_problem) {
         _cleanup_free_ char *text = NULL;
         uint64_t number, wait = 0;
 
@@ -52,23 +52,19 @@ static int prompt(Conversation *c, Message *m, const char **ret_problem) {
         return r < 0 ? r : conversation_prompt(c, number, wait * USEC_PER_MSEC, text, ret_problem);
 }
 
-static int answer(Conversation *c, Message *m, const char **ret_problem) {
+int control_turn(Conversation *c, _unused_ Message *m, const char **ret_problem) {
+        return conversation_turn(c, ret_problem);
+}
+
+int control_interrupt(Conversation *c, _unused_ Message *m, const char **ret_problem) {
+        return conversation_interrupt(c, ret_problem);
+}
+
+int control_answer(Conversation *c, Message *m, const char **ret_problem) {
         uint64_t question;
         const char *option;
 
         if (json_get_u64(message_object(m), "question", INT64_MAX, &question) < 0 || json_get_string(message_object(m), "option", &option) < 0)
                 return refuse(ret_problem, "\"question\" is a number and \"option\" a text");
         return conversation_answer(c, question, option, ret_problem);
-}
-
-int control_conversation(Conversation *c, Message *m, const char **ret_problem) {
-        const char *type = message_type(m);
-
-        if (streq(type, "prompt"))
-                return prompt(c, m, ret_problem);
-        if (streq(type, "turn"))
-                return conversation_turn(c, ret_problem);
-        if (streq(type, "interrupt"))
-                return conversation_interrupt(c, ret_problem);
-        return answer(c, m, ret_problem);
 }

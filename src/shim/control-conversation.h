@@ -6,5 +6,10 @@
 #include "shared/message.h"
 #include "shim/conversation.h"
 
-/* The message's type is one of these. 0; or -EINVAL with *ret_problem, a constant sentence; or another negative errno. */
-int control_conversation(Conversation *c, Message *m, const char **ret_problem);
+/* Each: 0; or -EINVAL with *ret_problem, a constant sentence; or another negative errno. */
+typedef int (*ControlConversation)(Conversation *c, Message *m, const char **ret_problem);
+
+int control_prompt(Conversation *c, Message *m, const char **ret_problem);
+int control_turn(Conversation *c, Message *m, const char **ret_problem);
+int control_interrupt(Conversation *c, Message *m, const char **ret_problem);
+int control_answer(Conversation *c, Message *m, const char **ret_problem);

@@ -148,7 +148,6 @@ static void handle_signal(Request *q) {
 
 static void handle_stop(Request *q) {
         uint64_t grace = q->shim->options->grace_usec / USEC_PER_MSEC;
-
         const char *text = NULL;
 
         int r = json_get_u64(q->object, "graceMs", GRACE_USEC_MAX / USEC_PER_MSEC, &grace), t = json_get_string(q->object, "text", &text);
@@ -213,14 +212,14 @@ static void handle_status(Request *q) {
         q->connection->watches = watch;
 }
 
-static void handle_conversation(Request *q) {
+static void handle_conversation(Request *q, ControlConversation handle) {
         const char *problem = NULL;
 
         if (!q->shim->conversation) {
                 reply_error(q, "the session has no conversation: its agent's protocol is none");
                 return;
         }
-        int r = control_conversation(q->shim->conversation, q->message, &problem);
+        int r = handle(q->shim->conversation, q->message, &problem);
         if (problem)
                 reply_error(q, problem);
         else
@@ -230,17 +229,18 @@ static void handle_conversation(Request *q) {
 static const struct {
         const char *type;
         void (*handle)(Request *q);
-        const char *members[3]; /* beside v, type, serial, fds */
+        ControlConversation converse; /* instead of it */
+        const char *members[3];       /* beside v, type, serial */
 } requests[] = {
-        {"attach", handle_attach, {}},
-        {"resize", handle_resize, {"rows", "columns"}},
-        {"signal", handle_signal, {"signal"}},
-        {"stop", handle_stop, {"graceMs", "text"}},
-        {"status", handle_status, {"watch"}},
-        {"prompt", handle_conversation, {"number", "waitMs", "fds"}},
-        {"turn", handle_conversation, {}},
-        {"interrupt", handle_conversation, {}},
-        {"answer", handle_conversation, {"question", "option"}},
+        {"attach", handle_attach, NULL, {}},
+        {"resize", handle_resize, NULL, {"rows", "columns"}},
+        {"signal", handle_signal, NULL, {"signal"}},
+        {"stop", handle_stop, NULL, {"graceMs", "text"}},
+        {"status", handle_status, NULL, {"watch"}},
+        {"prompt", NULL, control_prompt, {"number", "waitMs", "fds"}},
+        {"turn", NULL, control_turn, {}},
+        {"interrupt", NULL, control_interrupt, {}},
+        {"answer", NULL, control_answer, {"question", "option"}},
 };
 
 static bool members_known(JsonObject *o, const char *const *known, size_t n_known) {
@@ -267,7 +267,10 @@ static void dispatch(Request *q, const char *type) {
                 if (streq(requests[i].type, type)) {
                         if (!members_known(q->object, requests[i].members, ELEMENTSOF(requests[i].members)))
                                 break;
-                        requests[i].handle(q);
+                        if (requests[i].converse)
+                                handle_conversation(q, requests[i].converse);
+                        else
+                                requests[i].handle(q);
                         return;
                 }
         q->connection->bad = true;

@@ -325,14 +325,14 @@ static void on_message(const char *text, size_t size, void *userdata) {
         Conversation *c = userdata;
 
         rendering_message(&c->rendering, text, size);
-        updates_text(&c->links.updates, "message", text);
+        updates_text(&c->links.updates, UPDATE_MESSAGE, text);
 }
 
 /* Told, but not kept: the transcript is what was said and done. */
 static void on_thought(const char *text, _unused_ size_t size, void *userdata) {
         Conversation *c = userdata;
 
-        updates_text(&c->links.updates, "thought", text);
+        updates_text(&c->links.updates, UPDATE_THOUGHT, text);
 }
 
 static int take_plan(const Conversation *c, JsonView entries) {
@@ -512,7 +512,7 @@ int conversation_prompt(Conversation *c, uint64_t number, usec_t wait_usec, cons
         if (r < 0)
                 return r;
         copy = NULL;
-        updates_prompt(&c->links.updates, "queued", number);
+        updates_prompt(&c->links.updates, UPDATE_QUEUED, number);
         return 0;
 }
 
@@ -539,7 +539,7 @@ int conversation_turn(Conversation *c, const char **ret_problem) {
         c->interrupted = false;
         c->n_bad_lines = 0; /* what comes now and then is no reason to end a long session */
         render_prompt(c, c->turn->text);
-        updates_prompt(&c->links.updates, "turn-started", c->turn->number);
+        updates_prompt(&c->links.updates, UPDATE_TURN_STARTED, c->turn->number);
         c->awaited = ++c->last_id;
         acp_write_prompt(&w, c->awaited, c->session, c->turn->text);
         c->turn->text = mfree(c->turn->text);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Every cap on what a session, or a client of its terminal, can make a shim hold, and every time limit, with its reason. */
+/* Every cap on what a session, or a client of its terminal, can make a shim hold, and every time limit, with its reason; those that
+ * errandd and the command know as well are in conversation-limits.h. */
 
 #include "basic/clock.h"
+#include "shared/conversation-limits.h"
 
 #define TRANSCRIPT_BYTES_MAX (UINT64_C(64) << 20) /* a day of an agent's talk; what writes more is no text for people */
 #define SECRETS_MAX 256U               /* stand-ins, a credential and what the configuration names */
@@ -22,9 +24,6 @@
 #define AGENT_QUEUE_MAX (2U << 20)        /* for an agent that does not read: a prompt in its longest form, and answers */
 #define AGENT_BAD_LINES_MAX 100U          /* since the last turn began; then it is no conversation */
 #define AGENT_END_USEC (2 * USEC_PER_SEC) /* between the end of an agent's output and its own */
-#define PROMPT_SIZE_MAX (128U * 1024U)    /* a person's words, and some pages that they paste */
-#define PROMPTS_MAX 64U                   /* that wait in one session */
-#define QUESTIONS_MAX 8U                  /* open at once: a person has to answer each */
 #define QUESTION_OPTIONS_MAX 16U
 #define TOOL_CALLS_MAX 64U                /* whose titles are remembered, for the updates that do not repeat them */
 #define UPDATE_TEXT_MAX (16U * 1024U)     /* of a message in one update */

@@ -3,9 +3,9 @@
 #include "shared/message.h"
 #include "shim/updates.h"
 
-void updates_open(JsonWriter *w, const char *kind) {
+void updates_open(JsonWriter *w, UpdateKind kind) {
         message_open(w, "update");
-        json_add_string(w, "kind", kind);
+        json_add_string(w, "kind", update_kind_to_string(kind));
         json_open_object(w, "fields");
 }
 
@@ -18,13 +18,13 @@ static void finish(const Updates *u, JsonWriter *w, bool keep) {
 void updates_ready(const Updates *u, const char *agent, const char *version) {
         JsonWriter w = {};
 
-        updates_open(&w, "ready");
+        updates_open(&w, UPDATE_READY);
         json_add_string(&w, "agent", agent);
         json_add_string(&w, "version", version);
         finish(u, &w, true);
 }
 
-void updates_prompt(const Updates *u, const char *kind, uint64_t number) {
+void updates_prompt(const Updates *u, UpdateKind kind, uint64_t number) {
         JsonWriter w = {};
 
         updates_open(&w, kind);
@@ -32,7 +32,7 @@ void updates_prompt(const Updates *u, const char *kind, uint64_t number) {
         finish(u, &w, true);
 }
 
-void updates_text(const Updates *u, const char *kind, const char *text) {
+void updates_text(const Updates *u, UpdateKind kind, const char *text) {
         JsonWriter w = {};
 
         updates_open(&w, kind);
@@ -43,7 +43,7 @@ void updates_text(const Updates *u, const char *kind, const char *text) {
 void updates_tool(const Updates *u, const char *id, const char *title, const char *sort, const char *status) {
         JsonWriter w = {};
 
-        updates_open(&w, "tool");
+        updates_open(&w, UPDATE_TOOL);
         json_add_string(&w, "id", id);
         json_add_string(&w, "title", title);
         json_add_string(&w, "kind", sort);
@@ -54,7 +54,7 @@ void updates_tool(const Updates *u, const char *id, const char *title, const cha
 void updates_plan(const Updates *u, const char *text) {
         JsonWriter w = {};
 
-        updates_open(&w, "plan");
+        updates_open(&w, UPDATE_PLAN);
         json_add_string(&w, "text", text);
         finish(u, &w, false);
 }
@@ -62,7 +62,7 @@ void updates_plan(const Updates *u, const char *text) {
 void updates_question(const Updates *u, uint64_t number, const char *title, const char *options) {
         JsonWriter w = {};
 
-        updates_open(&w, "question");
+        updates_open(&w, UPDATE_QUESTION);
         json_add_u64(&w, "question", number);
         json_add_string(&w, "title", title);
         json_add_string(&w, "options", options);
@@ -72,7 +72,7 @@ void updates_question(const Updates *u, uint64_t number, const char *title, cons
 void updates_answered(const Updates *u, uint64_t number, const char *option, const char *reason) {
         JsonWriter w = {};
 
-        updates_open(&w, "answered");
+        updates_open(&w, UPDATE_ANSWERED);
         json_add_u64(&w, "question", number);
         json_add_string(&w, "option", option);
         if (reason)
@@ -83,7 +83,7 @@ void updates_answered(const Updates *u, uint64_t number, const char *option, con
 void updates_turn_ended(const Updates *u, uint64_t number, const char *reason, const char *text) {
         JsonWriter w = {};
 
-        updates_open(&w, "turn-ended");
+        updates_open(&w, UPDATE_TURN_ENDED);
         json_add_u64(&w, "prompt", number);
         json_add_string(&w, "reason", reason);
         if (text)

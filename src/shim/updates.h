@@ -5,6 +5,7 @@
 
 #include "basic/json-writer.h"
 #include "basic/macro.h"
+#include "shared/update-kind.h"
 
 typedef struct Updates {
         /* Finishes w, a message; keep: a conversation's state hangs on it, so that it is the last to be dropped. */
@@ -13,13 +14,13 @@ typedef struct Updates {
 } Updates;
 
 /* Opens a message up to its fields; json_close_object() ends these, and message_send() or message_close() the message. */
-void updates_open(JsonWriter *w, const char *kind);
+void updates_open(JsonWriter *w, UpdateKind kind);
 
 void updates_ready(const Updates *u, const char *agent, const char *version);
-/* "queued" or "turn-started". */
-void updates_prompt(const Updates *u, const char *kind, uint64_t number);
-/* "message" or "thought". */
-void updates_text(const Updates *u, const char *kind, const char *text);
+/* QUEUED or TURN_STARTED. */
+void updates_prompt(const Updates *u, UpdateKind kind, uint64_t number);
+/* MESSAGE or THOUGHT. */
+void updates_text(const Updates *u, UpdateKind kind, const char *text);
 void updates_tool(const Updates *u, const char *id, const char *title, const char *sort, const char *status);
 void updates_plan(const Updates *u, const char *text);
 void updates_question(const Updates *u, uint64_t number, const char *title, const char *options);

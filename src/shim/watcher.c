@@ -37,7 +37,7 @@ static int append(Watcher *w, const char *text, size_t size, bool keep, uint64_t
 static int send_missed(int fd, uint64_t count) {
         _cleanup_(json_writer_done) JsonWriter m = {};
 
-        updates_open(&m, "missed");
+        updates_open(&m, UPDATE_MISSED);
         json_add_u64(&m, "count", count);
         json_close_object(&m);
         return message_send(fd, &m, NULL, 0);

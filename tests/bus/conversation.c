@@ -11,7 +11,7 @@
 static struct {
         sd_bus *bus;
         char listener[64], state[32];
-        uint64_t prompts;
+        uint64_t prompts, subscribed; /* the cookie of the call */
         long long turn, queued;
         char buffer[1 << 20];
         size_t size;
@@ -54,8 +54,14 @@ static int on_message(sd_bus_message *m, _unused_ void *userdata, _unused_ sd_bu
         int r = 0;
 
         if (sd_bus_message_is_method_call(m, BUS_MANAGER_INTERFACE, "Subscribe")) {
+                uint64_t cookie = 0;
+
+                /* Comes again when errandd's code had to find out first whose it is. */
+                (void) sd_bus_message_get_cookie(m, &cookie);
+                if (cookie != c.subscribed || !streq(c.listener, sd_bus_message_get_sender(m)))
+                        printf("Subscribe\n");
                 (void) snprintf(c.listener, sizeof(c.listener), "%s", sd_bus_message_get_sender(m));
-                printf("Subscribe\n");
+                c.subscribed = cookie;
         } else if (!sd_bus_message_is_method_call(m, BUS_SESSION_INTERFACE, NULL))
                 return 0;
         else if (streq(member, "Prompt"))
@@ -123,8 +129,12 @@ static int obey(char *record) {
 }
 
 static int on_input(sd_event_source *source, int fd, _unused_ uint32_t events, _unused_ void *userdata) {
-        ssize_t n = read(fd, c.buffer + c.size, sizeof(c.buffer) - c.size - 1);
+        const size_t most = sizeof(c.buffer) - 1;
         char *end;
+
+        if (c.size >= most)
+                return -ENOBUFS; /* no record is as long */
+        ssize_t n = read(fd, c.buffer + c.size, most - c.size);
 
         if (n <= 0)
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);

@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
         fake_session(manager, "b2", 4242);
         if (streq(word, "polkit") && authorizer_polkit_new(bus, NULL, &asked) < 0)
                 return EXIT_FAILURE;
-        if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = asked, .mode = CONFIG_SYSTEM, .lost = leave, .userdata = event}, &face) < 0 ||
+        if (bus_new_on_bus(manager, bus, &(BusOptions){.authorizer = asked, .lost = leave, .userdata = event}, &face) < 0 ||
             sd_event_add_post(event, &source, say, NULL) < 0 || (conversation && conversation_begin(bus, event, conversation) < 0))
                 return EXIT_FAILURE;
         if (bus_request_name(bus, &f) < 0) {

@@ -132,7 +132,7 @@ static void on_lost(void *userdata) {
 }
 
 void message_bus_serve(MessageBus *b, Authorizer *a) {
-        if (bus_new_on_bus(b->world.manager, b->service, &(BusOptions){.authorizer = a, .mode = CONFIG_SYSTEM, .lost = on_lost, .userdata = b},
+        if (bus_new_on_bus(b->world.manager, b->service, &(BusOptions){.authorizer = a, .lost = on_lost, .userdata = b},
                            &b->world.bus) < 0)
                 abort();
 }

@@ -30,10 +30,6 @@ static int check(Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDon
         return -EINPROGRESS;
 }
 
-static int allow(_unused_ Authorizer *a, _unused_ const AuthorizeRequest *q, _unused_ AuthorizeDone done, _unused_ void *userdata, _unused_ void **ret_ticket) {
-        return 1;
-}
-
 static bool no_operator(_unused_ Authorizer *a, _unused_ uid_t uid) {
         return false;
 }
@@ -311,64 +307,6 @@ static void test_followed(void) {
         end();
 }
 
-typedef struct Pieces {
-        uint64_t texts, missed;
-        bool unsubscribed;
-} Pieces;
-
-static int count_pieces(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        const char *kind, *name;
-        Pieces *p = userdata;
-        uint64_t count = 0;
-
-        p->unsubscribed |= sd_bus_message_is_signal(m, NULL, "Unsubscribed") > 0;
-        if (sd_bus_message_is_signal(m, NULL, "Update") <= 0 || sd_bus_message_read(m, "s", &kind) <= 0)
-                return 0;
-        p->texts += streq(kind, "message");
-        if (streq(kind, "missed") && sd_bus_message_enter_container(m, 'a', "{sv}") > 0 && sd_bus_message_read(m, "{sv}", &name, "t", &count) > 0)
-                p->missed += count;
-        return 1;
-}
-
-/* A subscriber that is stopped, a terminal with Ctrl-S say, and an agent that writes: what waits with the bus daemon counts against errandd, which all others
- * need to be heard. */
-static void test_stopped(void) {
-        static char text[16 * 1024];
-        const Update piece = {.kind = UPDATE_MESSAGE, .n_fields = 1, .fields = {{.name = "text", .text = text}}};
-        uint64_t queued;
-        Pieces seen = {};
-        sd_bus *quiet;
-
-        memset(text, 'x', sizeof(text) - 1);
-        begin();
-        quiet = message_bus_client(b, message_bus_stranger());
-        check_call(quiet, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", "no error");
-        check_call(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", "no error");
-        CHECK(sd_bus_add_filter(client, NULL, count_pieces, &seen) >= 0 && sd_bus_detach_event(client) >= 0);
-        for (unsigned i = 0; i < 1024; i++) { /* twice what the bus daemon keeps of one sender */
-                OBSERVER.session_update(a1, &piece, OBSERVED);
-                if (i % 16 == 0)
-                        message_bus_settle(b, b->service);
-        }
-        message_bus_settle(b, b->service);
-        CHECK(sd_bus_get_n_queued_write(b->service, &queued) >= 0);
-        CHECK_INT(queued, 0);
-        CHECK(sd_bus_attach_event(client, b->world.event, 0) >= 0);
-        for (BusLink *l = b->world.bus->links; l; l = l->next)
-                while (l->unread >= BUS_UNREAD_PING_BYTES) /* until it has answered, and is told again */
-                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
-        message_bus_settle(b, client);
-        CHECK(seen.texts >= BUS_UNREAD_UPDATES_MAX / (sizeof(text) + 512) && seen.texts <= BUS_UNREAD_SIGNALS_MAX / sizeof(text));
-        for (unsigned i = 0; i < 16; i++)
-                OBSERVER.session_update(a1, &piece, OBSERVED);
-        message_bus_settle(b, b->service);
-        message_bus_settle(b, client);
-        CHECK_INT(seen.texts + seen.missed, 1024 + 16);
-        CHECK(seen.missed > 0 && !seen.unsubscribed);
-        sd_bus_close_unref(quiet);
-        end();
-}
-
 static unsigned count_objects(sd_bus *c) {
         Reply r = call(&b->world, c, BUS_ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL);
         unsigned n = 0;
@@ -499,51 +437,6 @@ static void test_malformed(void) {
         end();
 }
 
-static void check_property(const char *name, const char *expected) {
-        const char *value;
-        Reply r = call(&b->world, client, "/org/freedesktop/LogControl1", PROPERTIES, "Get", "ss", "org.freedesktop.LogControl1", name);
-
-        CHECK_FINE(r);
-        CHECK(sd_bus_message_read(r.message, "v", "s", &value) > 0);
-        CHECK_STR(value, expected);
-        reply_done(&r);
-}
-
-static void check_set(const char *name, const char *value, const char *error) {
-        Reply r = call(&b->world, client, "/org/freedesktop/LogControl1", PROPERTIES, "Set", "ssv", "org.freedesktop.LogControl1", name, "s", value);
-
-        CHECK_ERROR(r, error);
-        reply_done(&r);
-}
-
-static int deny(_unused_ Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDone done, _unused_ void *userdata,
-                _unused_ void **ret_ticket) {
-        return q->permission != PERMISSION_ROOT;
-}
-
-static void test_log_control(void) {
-        begin();
-        check_property("SyslogIdentifier", "errandd-test");
-        check_property("LogLevel", "warning");
-        check_set("LogLevel", "err", "no error");
-        check_property("LogLevel", "err");
-        CHECK_INT(log_max_level(), LOG_LEVEL_ERROR);
-        check_set("LogLevel", "alert", "no error");
-        check_property("LogLevel", "err");
-        check_set("LogLevel", "loud", "InvalidArgument");
-        check_property("LogTarget", "console");
-        check_set("LogTarget", "journal", "no error");
-        check_property("LogTarget", "journal");
-        check_set("LogTarget", "console", "no error");
-        check_set("LogTarget", "/dev/sda", "InvalidArgument");
-        check_set("SyslogIdentifier", "x", "NotPermitted");
-        authorizer.authorizer.check = deny;
-        check_set("LogLevel", "debug", "NotPermitted");
-        CHECK_INT(log_max_level(), LOG_LEVEL_ERROR);
-        log_set_max_level(LOG_LEVEL_WARNING);
-        end();
-}
-
 static void test_bus_lost(void) {
         begin();
         check_call(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", "no error");
@@ -575,39 +468,6 @@ static void test_face_gone(void) {
         end();
 }
 
-/* What a caller was let into is whose project it was then: it may have become another's when it was waited for. */
-static void test_project(void) {
-        static const struct {
-                const char *owned;
-                uid_t owner;
-                bool others;
-        } rows[] = {{NULL, 0, false}, {"place", 2, true}, {"place", UID_NONE, true}};
-
-        for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
-                begin();
-                Manager *m = b->world.manager;
-                Waiting waiting = {};
-                authorizer.authorizer.check = allow;
-                m->projects_wait = true;
-                m->project = rows[i].owned;
-                m->project_owner = rows[i].owner;
-                sd_bus_message *create = call_new(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "CreateSession");
-                CHECK(sd_bus_message_append(create, "a{sv}", 1, "project", "s", "place") >= 0);
-                call_start(client, create, &waiting);
-                while (!m->project_made)
-                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
-                m->project = "place";
-                m->project_owner = 2;
-                m->project_made(NULL, m->project_userdata);
-                while (!waiting.answered)
-                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
-                CHECK_FINE(waiting.reply);
-                CHECK_INT(m->seen.others, rows[i].others);
-                waiting_done(&waiting);
-                end();
-        }
-}
-
 int main(void) {
         log_setup("errandd-test", LOG_LEVEL_WARNING);
         RUN(test_name, "D001: the name has one owner");
@@ -617,14 +477,11 @@ int main(void) {
         RUN(test_false_word, "C196: nobody else can say that a client has gone");
         RUN(test_unicast, "C196 D001: no signal is broadcast, and none reaches another account");
         RUN(test_followed, "who was let through to a session hears of it while it is there");
-        RUN(test_project, "who waits for a project comes into nobody's that it was not let into");
         RUN(test_filtered, "D001 D002: objects are filtered for each client of one connection");
         RUN(test_flood, "C204: ten thousand calls of one client, and another is answered");
-        RUN(test_stopped, "C204: a subscriber that does not read keeps nobody else from being heard");
         RUN(test_room, "more clients than links: nobody is refused");
         RUN(test_account, "what one account can have kept is bounded");
         RUN(test_malformed, "arguments of another form have no effect");
-        RUN(test_log_control, "the log is read by everybody, and controlled by root");
         RUN(test_bus_lost, "a bus that goes away is told once");
         RUN(test_face_gone, "the connection outlives the face");
         return TEST_END();

@@ -40,7 +40,7 @@ World world_new(Authorizer *authorizer) {
         if (sd_event_new(&w.event) < 0)
                 abort();
         w.manager = fake_manager(w.event);
-        if (bus_new(w.manager, -EBADF, &(BusOptions){.authorizer = authorizer, .mode = CONFIG_EMBEDDED}, &w.bus) < 0)
+        if (bus_new(w.manager, -EBADF, &(BusOptions){.authorizer = authorizer}, &w.bus) < 0)
                 abort();
         return w;
 }

@@ -153,6 +153,20 @@ def headers(tree):
             yield f"{name}: no #pragma once"
 
 
+def repeated(tree):
+    """nothing is listed, included or declared twice"""
+    for name in tree.named("meson.build"):
+        for statement in re.split(r"\n(?=[^\s#)\]}])", tree.text(name)):
+            sources = re.findall(r"'([\w./-]+\.(?:c|cc|S))'", statement)
+            for source in sorted({s for s in sources if sources.count(s) > 1}):
+                yield f"{name}: {source} stands in one list twice"
+    for name in tree.c_files():
+        wanted = re.compile(r"#include .*" + (r"|\w.*\);" if name.endswith(".h") else ""))
+        lines = [line for _, line in tree.lines(name) if wanted.fullmatch(line)]
+        for line in sorted({s for s in lines if lines.count(s) > 1}):
+            yield f"{name}: twice: {line}"
+
+
 def unsafe_calls(tree):
     """no call of a function that cannot be used safely"""
     for name in tree.c_files("src/"):
@@ -283,8 +297,8 @@ def packages(tree):
             seen.add(tuple(words[:2]))
 
 
-CHECKS = [layers, licences, sizes, whitespace, headers, unsafe_calls, session_lines, documents, promises, foreign, unfinished, shell, python, manuals,
-          xml, packages]
+CHECKS = [layers, licences, sizes, whitespace, headers, repeated, unsafe_calls, session_lines, documents, promises, foreign, unfinished, shell, python,
+          manuals, xml, packages]
 TOOLS = {shell: "shellcheck", manuals: "mandoc", xml: "xmllint"}
 
 # Per check, files with a fault that it has to find, and how many it has to find.
@@ -297,6 +311,9 @@ FAULTS = {
              "tests/style/large-files": "src/basic/b.c -- a table\nsrc/basic/c.c -- gone\n"}, 2),
     whitespace: ({"src/basic/a.c": "\tint a;\nint b; \nint c;"}, 3),
     headers: ({"src/basic/a.h": "int a;\n"}, 1),
+    repeated: ({"src/basic/meson.build": "a = library('a', 'a.c', 'b.c',\n        'a.c')\nb = library('b', 'a.c')\n",
+                "src/basic/a.c": '#include "basic/a.h"\n#include "basic/b.h"\n#include "basic/a.h"\n',
+                "src/basic/a.h": "int a(void); /* once */\nint b(int x);\nint b(int x);\n"}, 3),
     unsafe_calls: ({"src/basic/a.c": 'strcat(a, b);\nlog("system(x)");\n/* atoi(x) */\nmy_system(a);\n'}, 1),
     session_lines: ({"src/errandd/a.c": 'log_warning_errno(r, "session %s: x", id);\nlog_info("session %s", id);\nlog_session_info(id, "x");\n',
                      "src/broker/a.c": 'log_info("session %s", id);\n'}, 2),

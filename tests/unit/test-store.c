@@ -99,6 +99,33 @@ static void execute(const char *sql) {
 }
 
 /* As the first version made it: what is in it stays. */
+static bool has_journal(void) {
+        char path[128];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "%s/receipts.db-wal", state_path);
+        return stat(path, &st) == 0 && st.st_size > 0;
+}
+
+static void test_leave(void) {
+        StoredReceiptList list = {};
+        ReceiptFilter filter = RECEIPT_FILTER_ANY;
+
+        setup();
+        Store *s = open_store();
+        add(s, "s1", 1, RECEIPT_COMPLETED);
+        store_leave(s);
+        CHECK(has_journal());
+        s = open_store();
+        filter.limit = 10;
+        CHECK_INT(store_query(s, &filter, &list), 0);
+        CHECK_INT(list.n_receipts, 1);
+        stored_receipt_list_done(&list);
+        store_close(s);
+        CHECK(!has_journal());
+        teardown();
+}
+
 static void test_upgrade(void) {
         char *problem = NULL;
         StoredReceipt r;
@@ -356,6 +383,7 @@ int main(void) {
         RUN(test_endless, "C204: a query that would take too long is given up");
         RUN(test_collect, "S066: a session's receipts go with it, from the file too; the others stay");
         RUN(test_damaged, "C189: a database that is none is set aside by name, and a new one begun");
+        RUN(test_leave, "a database that is left while the disk does not answer is whole for the next one");
         RUN(test_upgrade, "a database of the first version is brought up to date with what is in it");
         RUN(test_spending, "budgets: what a session's calls have come to");
         RUN(test_versions, "C189: a newer database is refused, one without its tables is set aside");
