@@ -197,8 +197,12 @@ def _(t):
         launcher.channel.serial += 1
         serials.append(launcher.channel.serial)
         launcher.channel.send({"v": 1, "type": "launch", "serial": serials[-1], **s.members, "fds": list(s.fds)}, list(s.fds.values()))
+    replies = {}
+    while len(replies) < len(both):  # in whatever order
+        message = launcher.channel.receive()
+        replies[message.get("serial")] = message
     for s, serial in zip(both, serials):
-        reply = launcher.channel.reply(serial)
+        reply = replies[serial]
         t.equal(reply["type"], "launched", s.name)
         s.pid = reply["pid"]
         s.close()
