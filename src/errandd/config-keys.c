@@ -185,7 +185,7 @@ static const ConfigKey limits_keys[] = {
         {"maxLiveSessions", CONFIG_COUNT, AT(limits.live_sessions), .summary = "Sessions that run at one time", .fallback = "64", .min = 1,
          .max = 4096},
         {"brokersAhead", CONFIG_COUNT, AT(limits.brokers_ahead),
-         .summary = "Brokers that wait, without a key, for a session to come, whose start is shorter then; 0 = none", .fallback = "1", .max = 1},
+         .summary = "Brokers that wait, without a key, for a session to come, with its scope; its start is shorter then; 0 = none", .fallback = "1", .max = 1},
         {"maxConcurrentTurns", CONFIG_COUNT, AT(limits.concurrent_turns), .summary = "Turns of agents at one time", .fallback = "16",
          .min = 1, .max = 4096},
         {"maxQueueLength", CONFIG_COUNT, AT(limits.queue_length), .summary = "Prompts that wait for a turn", .fallback = "256", .max = 65536},

@@ -233,6 +233,24 @@ static void add_scope(JsonWriter *w, const LaunchScope *scope, const char *sessi
         json_close_object(w);
 }
 
+static void on_prepared(_unused_ Message *m, const char *problem, _unused_ void *userdata) {
+        if (problem)
+                log_debug("errand-launch makes no scope ahead: %s", problem);
+}
+
+void launch_client_prepare(LaunchClient *l, const char *session, const LaunchScope *scope) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (!connected(l))
+                return;
+        channel_open(l->channel, &w, "prepare");
+        if (session) {
+                json_add_string(&w, "session", session);
+                add_scope(&w, scope, session);
+        }
+        (void) channel_send(l->channel, &w, NULL, 0, on_prepared, NULL);
+}
+
 static void add_conversation(JsonWriter *w, const LaunchConversation *c) {
         if (!c)
                 return;

@@ -60,6 +60,9 @@ typedef struct Launch {
 
 /* reply: "launched" with "pid", and "scope" for one. */
 int launch_client_launch(LaunchClient *l, const Launch *launch, ChannelReply reply, void *userdata, Fault *f);
+/* Which session will come, whose scope it may make before; NULL: none. Nothing is told of it. */
+void launch_client_prepare(LaunchClient *l, const char *session, const LaunchScope *scope);
+
 /* The reply to a launch with that userdata is not called any more. */
 void launch_client_forget(LaunchClient *l, const void *userdata);
 /* A shim that an earlier launcher started, found by its socket: its end will be told. */

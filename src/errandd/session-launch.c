@@ -313,18 +313,17 @@ static int accept_gaps(const Run *run, char ***ret) {
 }
 
 /* Where scopes cannot be made, the report says so, and a configuration that wants everything has refused. */
-static bool plan_scope(const Run *run, char unit[static 64], LaunchScope *ret) {
-        const ConfigSandbox *c = &run->config->sandbox;
-        const Session *s = run->session;
+bool run_plan_scope(const Manager *m, const Config *config, const char *id, char unit[static 64], LaunchScope *ret) {
+        const ConfigSandbox *c = &config->sandbox;
 
-        (void) snprintf(unit, 64, "errand-session-%s.scope", s->record->id);
+        (void) snprintf(unit, 64, "errand-session-%s.scope", id);
         *ret = (LaunchScope){
                 .unit = unit,
                 .memory_max = c->memory,
                 .tasks_max = c->pids,
                 .cpu_quota_per_sec = c->cpus * USEC_PER_SEC / CONFIG_CPUS_SCALE,
         };
-        return s->manager->mode->units && s->manager->scopes;
+        return m->mode->units && m->scopes;
 }
 
 static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *f) {
@@ -341,7 +340,7 @@ static int send_launch(Run *run, LaunchClient *launcher, const Parts *p, Fault *
 
         if (accept_gaps(run, &gaps) < 0)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        bool scoped = plan_scope(run, unit, &scope);
+        bool scoped = run_plan_scope(s->manager, run->config, s->record->id, unit, &scope);
         return launch_client_launch(launcher, &(Launch){
                 .session = s->record->id,
                 .command = s->record->command,

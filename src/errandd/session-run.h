@@ -156,6 +156,8 @@ int session_hidden_places(const Manager *m, const Config *c, char ***ret);
 
 /* session-launch.c */
 int run_launch(Run *r, const Identity *payload, Fault *f);
+/* The scope of a session of that id, with `unit` for its name. False: it gets none. */
+bool run_plan_scope(const Manager *m, const Config *config, const char *id, char unit[static 64], LaunchScope *ret);
 void run_read_events(Run *r);
 /* Follows the events from where the record says on. */
 int run_watch_events(Run *run);

@@ -6,6 +6,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/manager-private.h"
+#include "errandd/session-run.h"
 #include "errandd/spare.h"
 #include "shared/timespan.h"
 
@@ -47,6 +48,21 @@ Spare *spare_free(Spare *s) {
         return mfree(s);
 }
 
+/* Its scope is made ahead, too, or with NULL not any more. Without that the session makes its own. */
+static void prepare_scope(Manager *m, const char *id) {
+        _cleanup_(fault_done) Fault f = {};
+        LaunchClient *launcher;
+        LaunchScope scope;
+        char unit[64];
+
+        if (manager_launcher(m, &m->account, &launcher, &f) < 0)
+                return;
+        if (!id)
+                launch_client_prepare(launcher, NULL, NULL);
+        else if (run_plan_scope(m, m->config, id, unit, &scope))
+                launch_client_prepare(launcher, id, &scope);
+}
+
 static void forget(Spare *s) {
         s->manager->spare = NULL;
         spare_free(s);
@@ -55,8 +71,10 @@ static void forget(Spare *s) {
 static void on_started(void *userdata) {
         Spare *s = userdata;
 
-        if (s->state == SPARE_BEGINS)
-                s->state = SPARE_WAITS;
+        if (s->state != SPARE_BEGINS)
+                return;
+        s->state = SPARE_WAITS;
+        prepare_scope(s->manager, s->id);
 }
 
 static int on_next(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
@@ -64,6 +82,8 @@ static int on_next(_unused_ sd_event_source *source, _unused_ uint64_t usec, voi
         Manager *m = s->manager;
 
         forget(s);
+        if (!wanted(m)) /* any more */
+                prepare_scope(m, NULL);
         spare_begin(m);
         return 0;
 }
@@ -83,6 +103,7 @@ static void fail(Spare *s, const char *what, const char *why) {
         if (s->id[0] && !manager_find(m, s->id))
                 session_places_remove_empty(m, s->id);
         s->state = SPARE_FAILED;
+        prepare_scope(m, NULL);
         s->client = broker_client_free(s->client);
         if (arm(s, m->spare_wait, on_next) < 0)
                 forget(s);
@@ -179,6 +200,7 @@ void spare_drop(Manager *m, const char *id) {
         if (!s || !s->client || s->state == SPARE_ENDS || (id && !streq(s->id, id)))
                 return;
         s->state = SPARE_ENDS;
+        prepare_scope(m, NULL);
         s->timer = sd_event_source_disable_unref(s->timer);
         broker_client_end(s->client);
 }

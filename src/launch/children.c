@@ -14,6 +14,7 @@
 #include "launch/limits.h"
 #include "launch/peer.h"
 #include "launch/scope.h"
+#include "launch/shim-ahead.h"
 #include "launch/shim-start.h"
 
 /* The channel to a shim of ours: {"type":"ready"} when the session's first process is on its way, or {"type":"error","text"}. With a scope
@@ -30,9 +31,13 @@ struct Session {
         Ticket ticket;
         usec_t grace_usec;
         int channel;  /* until it said so */
-        ScopePlan *plan; /* of the scope that was asked for, until it is being made */
+        LaunchPlan *launch; /* its scope until that is being made, its fds until the shim has them; NULL: it was found */
+        int ahead;    /* where a shim that was started ahead says that it took the plan; -EBADF: it did, or was not */
+        bool signaled; /* what goes now is not started again */
         Scope *scope;
         int first;    /* pidfd of the process that waits for it */
+        pid_t first_ahead; /* which that is, of a scope that was begun before the session; 0: of none */
+        bool made_ahead;   /* the scope is, and the process not told */
         char *problem; /* why it has to go: told when it has gone */
         bool stopping_told;
         sd_event_source *channel_io, *end, *timeout;
@@ -45,7 +50,8 @@ static Session *session_free(Session *s) {
         safe_close(s->channel);
         safe_close(s->pidfd);
         safe_close(s->first);
-        scope_plan_free(s->plan);
+        safe_close(s->ahead);
+        launch_plan_free(s->launch);
         scope_free(s->scope);
         free(s->problem);
         free(s->id);
@@ -71,7 +77,7 @@ static Session *session_new(Launcher *l, const char *id) {
 
         if (!s)
                 return NULL;
-        *s = (Session){.launcher = l, .id = strdup(id), .pidfd = -EBADF, .channel = -EBADF, .first = -EBADF,
+        *s = (Session){.launcher = l, .id = strdup(id), .pidfd = -EBADF, .channel = -EBADF, .ahead = -EBADF, .first = -EBADF,
                        .grace_usec = 10 * USEC_PER_SEC};
         return s->id ? s : session_free(s);
 }
@@ -103,6 +109,7 @@ static void reply_once(Session *s, const char *problem) {
         if (s->replied)
                 return;
         s->replied = true;
+        shim_ahead_later(s->launcher);
         if (problem) {
                 launcher_reply(s->launcher, s->ticket, -ECANCELED, problem);
                 return;
@@ -118,10 +125,14 @@ static void reply_once(Session *s, const char *problem) {
         launcher_send_reply(s->launcher, s->ticket, &w);
 }
 
+static int start_again(Session *s);
+
 static int on_shim_ended(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
         Session *s = userdata;
         unsigned status = (unsigned) info->si_status + (info->si_code == CLD_EXITED ? 0U : 128U);
 
+        if (start_again(s) > 0)
+                return 0;
         if (s->running)
                 tell_exited(s, &status);
         else
@@ -172,8 +183,13 @@ static void on_scope_made(int error, const char *text, void *userdata) {
         Session *s = userdata;
 
         s->first = safe_close(s->first);
-        if (error < 0) {
+        if (error < 0)
                 s->scope = scope_free(s->scope);
+        if (s->first_ahead > 0) { /* the shim has not said yet which process it uses: then that is let go, or another scope made */
+                s->made_ahead = error >= 0;
+                return;
+        }
+        if (error < 0) {
                 abort_launch(s, text);
                 return;
         }
@@ -185,19 +201,50 @@ static void on_scope_made(int error, const char *text, void *userdata) {
                 (void) session_signal(s, SIGKILL);
 }
 
+/* Begun before the session, around a process that is not used. */
+static void drop_scope(Session *s) {
+        if (s->made_ahead)
+                scope_stop(s->scope);
+        s->scope = scope_free(s->scope);
+        s->first = safe_close(s->first);
+        s->first_ahead = 0;
+        s->made_ahead = false;
+}
+
+/* True: it was begun before the session, and around this process. */
+static bool use_scope(Session *s, pid_t pid) {
+        bool made = s->made_ahead;
+
+        if (s->first_ahead != pid)
+                return false;
+        s->first_ahead = 0;
+        s->made_ahead = false;
+        s->launch->scope = scope_plan_free(s->launch->scope);
+        s->timeout = sd_event_source_disable_unref(s->timeout);
+        if (made)
+                on_scope_made(0, NULL, s);
+        return true;
+}
+
 static void make_scope(Session *s, Message *m) {
         _cleanup_free_ char *problem = NULL;
-        uint64_t pid;
+        uint64_t pid = 0;
 
+        int r = json_get_u64(message_object(m), "pid", INT32_MAX, &pid);
+        if (r >= 0 && s->scope && use_scope(s, (pid_t) pid))
+                return;
+        drop_scope(s);
         s->first = message_take_fd(m, "pidfd");
-        int r = s->first < 0 ? -EBADMSG : json_get_u64(message_object(m), "pid", INT32_MAX, &pid);
+        if (s->first < 0)
+                r = -EBADMSG;
         if (r >= 0)
-                r = scope_make(s->launcher->manager, s->plan, (pid_t) pid, s->first, on_scope_made, s, &s->scope, &problem);
+                r = scope_make(s->launcher->manager, s->launch->scope, (pid_t) pid, s->first, on_scope_made, s,
+                               &s->scope, &problem);
         if (r < 0) {
                 abort_launch(s, problem ?: "the session's scope cannot be asked for");
                 return;
         }
-        TAKE_PTR(s->plan);
+        TAKE_PTR(s->launch->scope);
         s->timeout = sd_event_source_disable_unref(s->timeout); /* it has one of its own */
 }
 
@@ -209,7 +256,11 @@ static int on_channel(_unused_ sd_event_source *source, _unused_ int fd, _unused
         int r = message_receive(s->channel, &m, NULL);
         if (r == -EAGAIN)
                 return 0;
-        if (r >= 0 && s->plan && streq(message_type(m), "waiting")) {
+        if (r >= 0) { /* whatever it is: it has the plan */
+                s->ahead = safe_close(s->ahead);
+                launch_plan_close(s->launch);
+        }
+        if (r >= 0 && s->launch->scope && streq(message_type(m), "waiting")) {
                 make_scope(s, m);
                 return 0;
         }
@@ -217,7 +268,7 @@ static int on_channel(_unused_ sd_event_source *source, _unused_ int fd, _unused
         s->channel = safe_close(s->channel);
         if (r == -ECONNRESET)
                 return 0; /* its end comes next, or the time is up */
-        if (r >= 0 && !s->plan && streq(message_type(m), "ready")) {
+        if (r >= 0 && !s->launch->scope && streq(message_type(m), "ready")) {
                 s->timeout = sd_event_source_disable_unref(s->timeout);
                 s->running = true;
                 reply_once(s, NULL);
@@ -267,7 +318,72 @@ static int watch_shim(Session *s) {
         return r;
 }
 
+/* A child that nothing depends on any more. */
+static void end_shim(Session *s) {
+        (void) kill(s->pid, SIGKILL);
+        (void) waitpid(s->pid, NULL, 0);
+        s->own = false;
+}
+
+static int start_own(Session *s) {
+        int r = shim_start(s->launcher, s->launch, &s->pid, &s->channel);
+
+        launch_plan_close(s->launch);
+        s->own = r >= 0;
+        return r;
+}
+
+/* One that was started ahead, where there is one. */
+static int start_shim(Session *s) {
+        ShimTaken taken;
+
+        if (shim_ahead_take(s->launcher, s->launch->scope, &taken) < 0)
+                return start_own(s);
+        s->own = true;
+        s->pid = taken.pid;
+        s->ahead = taken.fd;
+        s->scope = taken.scope;
+        s->first = taken.first_fd;
+        s->first_ahead = taken.first;
+        s->made_ahead = taken.made;
+        if (s->scope)
+                scope_hand_over(s->scope, on_scope_made, s);
+        int r = shim_hand_over(s->launcher, s->launch, s->ahead, &s->channel);
+        if (r >= 0)
+                return 0;
+        log_session_info(s->id, "the shim that was started ahead cannot be used, and another is started: %s", strerror(-r));
+        s->ahead = safe_close(s->ahead);
+        drop_scope(s);
+        end_shim(s);
+        return start_own(s);
+}
+
+/* Where the shim that was started ahead went before it took the plan: nothing has happened yet. 1: another one was started. */
+static int start_again(Session *s) {
+        _cleanup_(message_freep) Message *m = NULL;
+
+        if (s->ahead < 0 || s->signaled || s->replied || message_receive(s->ahead, &m, NULL) >= 0)
+                return 0;
+        log_session_info(s->id, "the shim that was started ahead has ended, and another is started");
+        s->ahead = safe_close(s->ahead);
+        s->channel_io = sd_event_source_disable_unref(s->channel_io);
+        s->end = sd_event_source_disable_unref(s->end);
+        s->channel = safe_close(s->channel);
+        s->pidfd = safe_close(s->pidfd);
+        drop_scope(s);
+        int r = start_own(s);
+        if (r >= 0)
+                r = watch_shim(s);
+        if (r >= 0)
+                return 1;
+        if (s->own)
+                end_shim(s);
+        s->problem = strdup("the shim that was started ahead has ended, and no other can be started; errandd's log has the reason");
+        return log_session_error_errno(r, s->id, "no shim can be started: %m");
+}
+
 int session_launch(Launcher *l, LaunchPlan *plan, Ticket ticket, char **ret_problem) {
+        _cleanup_(launch_plan_freep) LaunchPlan *own = plan;
         sd_bus *bus;
         Session *s;
 
@@ -285,17 +401,13 @@ int session_launch(Launcher *l, LaunchPlan *plan, Ticket ticket, char **ret_prob
                 return -ENOMEM;
         s->ticket = ticket;
         s->grace_usec = plan->grace_ms * USEC_PER_MSEC;
-        r = shim_start(l, plan, &s->pid, &s->channel);
-        if (r >= 0) {
-                s->own = true;
-                s->plan = TAKE_PTR(plan->scope);
+        s->launch = TAKE_PTR(own);
+        r = start_shim(s);
+        if (r >= 0)
                 r = watch_shim(s);
-        }
         if (r < 0) {
-                if (s->own) {
-                        (void) kill(s->pid, SIGKILL);
-                        (void) waitpid(s->pid, NULL, 0);
-                }
+                if (s->own)
+                        end_shim(s);
                 session_free(s);
                 return r;
         }
@@ -372,7 +484,8 @@ pid_t session_pid(const Session *s) {
         return s->pid;
 }
 
-int session_signal(const Session *s, int signal) {
+int session_signal(Session *s, int signal) {
+        s->signaled = true;
         return pidfd_send_signal(s->pidfd, signal, NULL, 0) < 0 ? -errno : 0;
 }
 

@@ -7,14 +7,14 @@
 #include "launch/request.h"
 
 /* Starts a shim, and a scope around what it starts when the plan has one; the reply comes when that is on its way or has failed. Takes the
- * plan's scope. Negative with *ret_problem (to free; may be NULL): nothing was started. */
+ * plan. Negative with *ret_problem (to free; may be NULL): nothing was started. */
 int session_launch(Launcher *l, LaunchPlan *plan, Ticket ticket, char **ret_problem);
 
 /* A session of that id; where there is none and `socket` is a shim's, one found there (of this account, alive). -ENOENT. */
 int session_find(Launcher *l, const char *id, const char *socket, Session **ret);
 
 pid_t session_pid(const Session *s);
-int session_signal(const Session *s, int signal);
+int session_signal(Session *s, int signal);
 
 /* Asks every shim to stop; the event loop exits when the last is gone. Nothing is waited for longer than grace periods and LAST_WAIT_USEC. */
 void sessions_end(Launcher *l);

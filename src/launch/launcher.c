@@ -13,6 +13,7 @@
 #include "launch/helper.h"
 #include "launch/project.h"
 #include "launch/request.h"
+#include "launch/shim-ahead.h"
 #include "launch/tree.h"
 #include "launch/usage.h"
 #include "launch/user-manager.h"
@@ -65,7 +66,7 @@ static void handle_launch(Request *q) {
         if (r >= 0 && q->launcher->listener >= 0) /* an errandd that is a service has a mount namespace of its own */
                 project_settle(&plan->fds[LAUNCH_FD_PROJECT]);
         if (r >= 0)
-                r = session_launch(q->launcher, plan, q->ticket, &problem);
+                r = session_launch(q->launcher, TAKE_PTR(plan), q->ticket, &problem);
         if (r < 0)
                 reply(q, r, problem);
 }
@@ -87,8 +88,26 @@ static Session *named_session(Request *q) {
         return NULL;
 }
 
+/* Which session comes, for its scope to be made before; without a scope: none does. */
+static void handle_prepare(Request *q) {
+        _cleanup_(scope_plan_freep) ScopePlan *plan = NULL;
+        _cleanup_free_ char *problem = NULL;
+        JsonObject *scope;
+        const char *id;
+
+        int r = json_get_object(q->object, "scope", &scope);
+        if (r >= 0)
+                r = json_get_string(q->object, "session", &id) < 0 || !session_id_valid(id) ? -EINVAL : scope_plan_parse(scope, id, &plan, &problem);
+        if (r < 0 && r != -ENOENT) {
+                reply(q, r, problem ?: "a prepare has \"session\" and \"scope\", or neither");
+                return;
+        }
+        shim_ahead_prepare(q->launcher, TAKE_PTR(plan));
+        reply(q, 0, NULL);
+}
+
 static void handle_stop(Request *q) {
-        const Session *s = named_session(q);
+        Session *s = named_session(q);
 
         if (s)
                 reply(q, session_signal(s, SIGTERM), NULL);
@@ -101,7 +120,7 @@ static void handle_kill(Request *q) {
                 reply(q, -EINVAL, "\"signal\" is not the number of a signal");
                 return;
         }
-        const Session *s = named_session(q);
+        Session *s = named_session(q);
         if (s)
                 reply(q, session_signal(s, (int) number), NULL);
 }
@@ -239,6 +258,7 @@ static const struct {
         bool own_members;       /* the handler checks them */
 } requests[] = {
         {"launch", handle_launch, {}, true},
+        {"prepare", handle_prepare, {"session", "scope"}, false},
         {"stop", handle_stop, {"session", "shimSocket"}, false},
         {"kill", handle_kill, {"session", "shimSocket", "signal"}, false},
         {"adopt", handle_adopt, {"session", "shimSocket", "scope"}, false},
@@ -267,12 +287,13 @@ static void dispatch(Request *q) {
                         requests[i].handle(q);
                 return;
         }
-        reply(q, -EINVAL, "not a request that is known here: launch, stop, kill, adopt, usage, collect, disk, probe, mkproject");
+        reply(q, -EINVAL, "not a request that is known here: launch, prepare, stop, kill, adopt, usage, collect, disk, probe, mkproject");
 }
 
 /* ---- connections ---- */
 
 static void drop_connection(Launcher *l) {
+        shim_ahead_prepare(l, NULL);
         l->io = sd_event_source_disable_unref(l->io);
         l->fd = safe_close(l->fd);
 }
@@ -320,6 +341,7 @@ static int take_connection(Launcher *l, int fd) {
                 return r;
         l->fd = fd;
         l->connection++;
+        shim_ahead_later(l);
         return 0;
 }
 
@@ -404,7 +426,7 @@ static int set_up(Launcher *l, int fd) {
 
 int launcher_run(const LauncherOptions *o) {
         Launcher l = {.listener = o->listening ? o->fd : -EBADF, .fd = -EBADF, .errandd_uid = o->errandd_uid, .idle_usec = o->idle_usec,
-                      .shim = o->shim, .bailey = o->bailey};
+                      .shim = o->shim, .bailey = o->bailey, .keeps_ahead = o->listening && o->keeps_ahead};
 
         int r = set_up(&l, o->fd);
         if (r >= 0)
@@ -412,6 +434,7 @@ int launcher_run(const LauncherOptions *o) {
         if (r < 0)
                 log_error_errno(r, "The launcher failed: %m");
         sessions_free(&l);
+        shim_ahead_end(&l);
         user_manager_free(l.manager);
         sd_event_source *sources[] = {l.listener_io, l.io, l.idle};
         for (size_t i = 0; i < ELEMENTSOF(sources); i++)

@@ -15,6 +15,7 @@
 
 typedef struct Launcher Launcher;
 typedef struct Session Session;
+typedef struct ShimAhead ShimAhead;
 typedef struct UserManager UserManager;
 
 struct Launcher {
@@ -29,6 +30,10 @@ struct Launcher {
         int shim, bailey; /* programs */
         Session *sessions;
         size_t n_sessions, n_helpers;
+        bool keeps_ahead;
+        ShimAhead *ahead; /* NULL: none now */
+        struct ScopePlan *ahead_plan; /* of the session that errandd says will come; NULL: it says of none */
+        sd_event_source *ahead_timer;
         bool ending; /* the errandd whose own it is has gone */
 };
 
@@ -44,6 +49,7 @@ typedef struct LauncherOptions {
         bool listening;
         uid_t errandd_uid; /* who may connect to a listening one; a connection's is its peer's */
         usec_t idle_usec;  /* that a listening one stays with nothing to do */
+        bool keeps_ahead;  /* a listening one: a shim is started before there is a session for it */
         int shim, bailey;
 } LauncherOptions;
 

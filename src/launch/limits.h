@@ -15,6 +15,7 @@
 #define PROBE_USEC (20 * USEC_PER_SEC) /* bailey runs /bin/true in two */
 #define LAST_WAIT_USEC (5 * USEC_PER_SEC) /* beyond the grace period, when errandd is gone and a shim does not go */
 #define IDLE_USEC (30 * USEC_PER_SEC) /* what starts within does not wait for a start of it */
+#define AHEAD_USEC (250 * USEC_PER_MSEC) /* after an answer: the session that has it comes first */
 #define IDLE_MS_MAX (3600U * 1000U)
 #define SLICE_NAME_MAX 128U  /* systemd takes 255 */
 #define DESCRIPTION_MAX 256U /* one line of a table */

@@ -17,7 +17,7 @@
 #define ERRANDD_FD SD_LISTEN_FDS_START
 
 static const char help[] =
-        "errand-launch [--errandd USER] [--idle-ms N] [--shim-fd N] [--bailey-fd N]\n"
+        "errand-launch [--errandd USER] [--idle-ms N] [--shim-ahead] [--shim-fd N] [--bailey-fd N]\n"
         "\n"
         "Starts sessions for errandd, which talks to it over descriptor 3, a\n"
         "SOCK_SEQPACKET socket. Where that listens, as socket activation passes it,\n"
@@ -27,6 +27,8 @@ static const char help[] =
         "                         this program's own\n"
         "  --idle-ms N            how long to stay without errandd and without a session:\n"
         "                         30000\n"
+        "  --shim-ahead           where it is a service: one errand-shim is started ahead,\n"
+        "                         and waits for the session to come\n"
         "  --shim-fd N, --bailey-fd N\n"
         "                         the programs, open; else they are looked for in\n"
         "                         $ERRAND_LIBEXEC, beside this program, and where they\n"
@@ -87,6 +89,9 @@ static int read_option(LauncherOptions *o, int c) {
                 }
                 o->idle_usec = number * USEC_PER_MSEC;
                 return 0;
+        case 'a':
+                o->keeps_ahead = true;
+                return 0;
         default:
                 return -EINVAL;
         }
@@ -122,6 +127,7 @@ int main(int argc, char *argv[]) {
         static const struct option options[] = {
                 {"shim-fd", required_argument, NULL, 's'}, {"bailey-fd", required_argument, NULL, 'b'},
                 {"errandd", required_argument, NULL, 'e'}, {"idle-ms", required_argument, NULL, 'i'},
+                {"shim-ahead", no_argument, NULL, 'a'},
                 {"help", no_argument, NULL, 'h'},          {"version", no_argument, NULL, 'v'},         {},
         };
         LauncherOptions o = {.fd = -EBADF, .errandd_uid = getuid(), .idle_usec = IDLE_USEC, .shim = -EBADF, .bailey = -EBADF};

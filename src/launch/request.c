@@ -47,11 +47,15 @@ _printf_(2, 3) static int problem(char **ret_problem, const char *format, ...) {
         return -EBADMSG;
 }
 
+void launch_plan_close(LaunchPlan *p) {
+        for (size_t i = 0; i < _LAUNCH_FD_MAX; i++)
+                p->fds[i] = safe_close(p->fds[i]);
+}
+
 LaunchPlan *launch_plan_free(LaunchPlan *p) {
         if (!p)
                 return NULL;
-        for (size_t i = 0; i < _LAUNCH_FD_MAX; i++)
-                safe_close(p->fds[i]);
+        launch_plan_close(p);
         free(p->session);
         free(p->home);
         free(p->socket);

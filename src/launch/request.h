@@ -46,6 +46,7 @@ typedef struct LaunchPlan {
 /* Takes the message's fds. -EBADMSG with *ret_problem, a sentence (to free). */
 int launch_plan_parse(Message *m, LaunchPlan **ret, char **ret_problem);
 LaunchPlan *launch_plan_free(LaunchPlan *p);
+void launch_plan_close(LaunchPlan *p); /* its fds */
 DEFINE_CLEANUP(LaunchPlan *, launch_plan_free);
 
 /* True when every member of o is among v, type, serial, fds and known[], NULL-terminated; else *ret_name is the first that is not (borrowed). */

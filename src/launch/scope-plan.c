@@ -28,6 +28,28 @@ ScopePlan *scope_plan_free(ScopePlan *p) {
         return mfree(p);
 }
 
+int scope_plan_copy(const ScopePlan *p, ScopePlan **ret) {
+        ScopePlan *copy = p ? malloc(sizeof(ScopePlan)) : NULL;
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *p;
+        copy->unit = strdup(p->unit);
+        copy->slice = p->slice ? strdup(p->slice) : NULL;
+        copy->description = strdup(p->description);
+        if (!copy->unit || !copy->description || (p->slice && !copy->slice)) {
+                scope_plan_free(copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+bool scope_plan_equal(const ScopePlan *a, const ScopePlan *b) {
+        return streq(a->unit, b->unit) && streq_ptr(a->slice, b->slice) && streq(a->description, b->description) && a->delegate == b->delegate &&
+               memcmp(a->limits, b->limits, sizeof(a->limits)) == 0 && memcmp(a->required, b->required, sizeof(a->required)) == 0;
+}
+
 const char *scope_unit_session(const char *unit, size_t *ret_size) {
         const char *id = startswith(unit, UNIT_PREFIX);
         size_t n = id ? session_id_span(id) : 0;

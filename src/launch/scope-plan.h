@@ -39,6 +39,8 @@ typedef struct ScopePlan {
 /* -EBADMSG with *ret_problem, a sentence (to free). */
 int scope_plan_parse(JsonObject *o, const char *session, ScopePlan **ret, char **ret_problem);
 ScopePlan *scope_plan_free(ScopePlan *p);
+int scope_plan_copy(const ScopePlan *p, ScopePlan **ret);
+bool scope_plan_equal(const ScopePlan *a, const ScopePlan *b);
 DEFINE_CLEANUP(ScopePlan *, scope_plan_free);
 
 /* The id of the session whose scope that is, 1 to SESSION_ID_MAX bytes at the returned place of `unit`; NULL: no session's. */

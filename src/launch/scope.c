@@ -47,6 +47,13 @@ Scope *scope_free(Scope *s) {
         return mfree(s);
 }
 
+void scope_hand_over(Scope *s, ScopeMade made, void *userdata) {
+        if (!s->made)
+                return;
+        s->made = made;
+        s->userdata = userdata;
+}
+
 const char *scope_unit(const Scope *s) {
         return s->plan->unit;
 }

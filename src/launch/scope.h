@@ -15,6 +15,9 @@ typedef void (*ScopeMade)(int error, const char *text, void *userdata);
  * (borrowed until `made`) is its descriptor. `made` comes within SCOPE_USEC. Negative with *ret_problem (to free; may be NULL). */
 int scope_make(UserManager *manager, ScopePlan *plan, pid_t pid, int pidfd, ScopeMade made, void *userdata, Scope **ret, char **ret_problem);
 
+/* Another one is told of one that is being made. */
+void scope_hand_over(Scope *s, ScopeMade made, void *userdata);
+
 /* Forgets it: one that is being made is not called back for, and is stopped; one that was made goes with its last process. */
 Scope *scope_free(Scope *s);
 DEFINE_CLEANUP(Scope *, scope_free);

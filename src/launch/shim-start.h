@@ -6,3 +6,9 @@
 
 /* Forks and executes a shim, its environment empty. *ret_channel, which does not block, is where it tells how far it is. */
 int shim_start(const Launcher *l, const LaunchPlan *plan, pid_t *ret_pid, int *ret_channel);
+
+/* One that waits for a plan, and ends with *ret_fd, which does not block. */
+int shim_start_ahead(const Launcher *l, pid_t *ret_pid, int *ret_fd);
+
+/* The plan, to one that waits at `fd`: it answers with "taken" there. Negative, -EMSGSIZE also: it has nothing of it. */
+int shim_hand_over(const Launcher *l, const LaunchPlan *plan, int fd, int *ret_channel);

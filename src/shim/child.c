@@ -14,24 +14,9 @@
 #include "basic/secret.h"
 #include "basic/text.h"
 #include "shim/child.h"
+#include "shim/child-private.h"
 
-#define CGROUP_VARIABLE "BAILEY_CGROUP_ROOT="
 #define ENVIRONMENT_BYTES_MAX (1024U * 1024U) /* as bailey has it */
-
-/* All that is needed between fork and exec, made before. */
-typedef struct Start {
-        char **argv, **environment;
-        int bailey, project;
-        int standard[3]; /* to become 0, 1, 2 */
-        int keep[10];    /* stay open, each under its number */
-        size_t n_keep;
-        pid_t parent;
-        struct rlimit core;
-        rlim_t file_max; /* 0: as it is */
-        int gate, gate_end;  /* -EBADF: nothing to wait for */
-        char **cgroup_place; /* in the environment */
-        char cgroup[sizeof(CGROUP_VARIABLE) + PATH_MAX];
-} Start;
 
 void child_done(Child *c) {
         c->gate = safe_close(c->gate);
@@ -143,8 +128,7 @@ static bool pass_gate(Start *s) {
         return true;
 }
 
-/* In the child: only system calls. */
-_noreturn_ static void execute(Start *s) {
+void child_execute(Start *s) {
         static const char failed[] = "bailey: it cannot be executed\n";
         const struct sigaction action = {.sa_handler = SIG_DFL};
         sigset_t none;
@@ -222,8 +206,7 @@ static void close_given(ShimOptions *o) {
                 o->fds[given[i]] = safe_close(o->fds[given[i]]);
 }
 
-/* A place for the variable that is known only when the child is let go. */
-static int reserve_cgroup(Start *s, char ***environment) {
+int child_reserve_cgroup(Start *s, char ***environment) {
         int r = strv_extend(environment, CGROUP_VARIABLE);
         if (r < 0)
                 return r;
@@ -231,6 +214,17 @@ static int reserve_cgroup(Start *s, char ***environment) {
         free(*s->cgroup_place);
         *s->cgroup_place = NULL;
         memcpy(s->cgroup, CGROUP_VARIABLE, STRLEN(CGROUP_VARIABLE));
+        return 0;
+}
+
+/* To the process that was forked ahead, and is in its scope, or will be. */
+static int send_ahead(ShimOptions *o, const Start *s, Child *c) {
+        int r = child_send(o->ahead_gate, s);
+        if (r < 0)
+                return r;
+        c->gate = TAKE_FD(o->ahead_gate);
+        c->pid = o->ahead_pid;
+        o->ahead_pid = 0;
         return 0;
 }
 
@@ -254,7 +248,7 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (r >= 0)
                 r = make_pipe(files && o->fds[SHIM_FD_STDERR] < 0, &c->error, &error);
         if (r >= 0)
-                r = make_input(o->scope, &c->gate, &gate);
+                r = make_input(o->scope && o->ahead_pid <= 0, &c->gate, &gate);
         if (r >= 0)
                 r = make_input(o->conversation, &c->input, &input);
         if (r >= 0 && c->input >= 0)
@@ -277,17 +271,19 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (r >= 0)
                 r = build_environment(o->fds[SHIM_FD_ENVIRONMENT], &environment);
         if (r >= 0 && o->scope)
-                r = reserve_cgroup(&s, &environment);
+                r = child_reserve_cgroup(&s, &environment);
         if (r < 0)
                 return r;
         s.environment = environment;
 
         *ret_what = "fork";
+        if (o->ahead_pid > 0)
+                return send_ahead(o, &s, c);
         pid_t pid = fork();
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                execute(&s);
+                child_execute(&s);
         c->pid = pid;
         return 0;
 }
@@ -295,7 +291,15 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
 int child_start(ShimOptions *o, Child *ret, const char **ret_what) {
         Child c = CHILD_NONE;
 
+        if (!o->scope)
+                child_drop_ahead(o);
         int r = start(o, &c, ret_what);
+        if (r < 0 && o->ahead_pid > 0) { /* it went, or what it is to run is too long for it */
+                child_drop_ahead(o);
+                child_done(&c);
+                c = (Child) CHILD_NONE;
+                r = start(o, &c, ret_what);
+        }
         close_given(o);
         if (r < 0) {
                 child_done(&c);

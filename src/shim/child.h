@@ -23,6 +23,11 @@ void child_done(Child *c); /* closes; does not kill */
  * *ret_what, a word for the log. */
 int child_start(ShimOptions *o, Child *ret, const char **ret_what);
 
+/* A process for child_start(), before anything is known that it is to run: it has no descriptor but its gate. It ends with this one. */
+int child_fork_ahead(pid_t *ret_pid, int *ret_gate);
+/* Where there is one that is not used. */
+void child_drop_ahead(ShimOptions *o);
+
 /* Lets one go that waits, as all do when there is a scope to be made. `cgroup` is the directory of the scope's group, which bailey is told in
  * $BAILEY_CGROUP_ROOT; NULL: it is told none. */
 int child_release(Child *c, const char *cgroup);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "basic/log.h"
+#include "shim/ahead.h"
 #include "shim/shim.h"
 
 static const char help[] =
@@ -26,6 +27,7 @@ static const char help[] =
         "  --file-max N           bytes of one file that the payload writes\n"
         "  --journal              standard error is the journal's\n"
         "  --fd NAME=N            what it is given\n"
+        "  --wait-fd N TEXT       alone: all that comes later, in a message\n"
         "  --help, --version\n";
 
 /* It holds a session's secrets: no core file, and no other process of its account reads its memory. Not no_new_privs: that would be bailey's,
@@ -43,10 +45,19 @@ static uint64_t harden(void) {
 
 int main(int argc, char *argv[]) {
         ShimOptions options;
+        Ahead ahead = {.gate = -EBADF};
+        int wait_fd;
 
         uint64_t core_limit = harden();
         log_setup("errand-shim", LOG_LEVEL_INFO);
         log_use_fields();
+        if (ahead_waits(argc, argv, &wait_fd)) {
+                int r = ahead_wait(wait_fd, argc, argv, &ahead);
+                if (r < 0)
+                        return r == -ECONNRESET ? 0 : EXIT_FAILURE;
+                argc = ahead.argc;
+                argv = ahead.argv;
+        }
         if (shim_options_parse(argc, argv, &options) < 0)
                 return 2;
         if (options.help || options.version) {
@@ -57,5 +68,7 @@ int main(int argc, char *argv[]) {
                 log_set_target(LOG_TARGET_JOURNAL);
         log_set_session(options.session);
         options.core_limit = core_limit;
+        options.ahead_pid = ahead.first;
+        options.ahead_gate = ahead.gate;
         return shim_run(&options) < 0 ? EXIT_FAILURE : 0;
 }

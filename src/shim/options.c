@@ -150,7 +150,7 @@ int shim_options_parse(int argc, char **argv, ShimOptions *ret) {
                 {"file-max", required_argument, NULL, 'm'},      {"fd", required_argument, NULL, 'f'},
                 {"help", no_argument, NULL, 'H'},                {"version", no_argument, NULL, 'V'},  {},
         };
-        ShimOptions o = {.errandd_uid = getuid(), .grace_usec = 10 * USEC_PER_SEC};
+        ShimOptions o = {.errandd_uid = getuid(), .grace_usec = 10 * USEC_PER_SEC, .ahead_gate = -EBADF};
         int c, index = 0;
 
         for (ShimFd i = 0; i < _SHIM_FD_MAX; i++)

@@ -3,6 +3,8 @@
 
 /* The command line of errand-shim, which errand-launch writes and nobody types. It holds no secret: those come as descriptors. */
 
+#include <sys/types.h>
+
 #include "basic/clock.h"
 #include "basic/macro.h"
 
@@ -43,6 +45,8 @@ typedef struct ShimOptions {
         int fds[_SHIM_FD_MAX];
         char **command;
         uint64_t core_limit; /* soft, as it was before the shim took it from itself: the session's */
+        pid_t ahead_pid; /* of a process that was forked for it before, in the scope or about to be; 0: none */
+        int ahead_gate;
         bool help, version;
 } ShimOptions;
 

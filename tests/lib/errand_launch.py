@@ -83,11 +83,12 @@ class Launcher:
     """A launcher with a place for its sessions. As root it and all it starts run as PAYLOAD. With listening=True it is started as by its
     socket, which anybody may reach; errandd is this process, or the uid that is given."""
 
-    def __init__(self, t, listening=False, errandd=None, idle_ms=None, environment=None, before=None):
+    def __init__(self, t, listening=False, errandd=None, idle_ms=None, environment=None, before=None, ahead=False):
         self.t = t
         self.listening = listening
         self.errandd = os.getuid() if errandd is None else errandd
         self.idle_ms = idle_ms
+        self.ahead = ahead
         self.environment = {"LC_ALL": "C", **(environment or {})}
         self.before = before or (lambda: None)  # in the child
         self.listener = None
@@ -152,7 +153,7 @@ class Launcher:
         high = [_dup_above(fd, 100) for fd in programs]
         command = [errand_test.program("test-activate"), *(("--user", str(PAYLOAD)) if self.account else ()), f"launch={self.listener.fileno()}", "--",
                    str(high[0]), "errand-launch", "--errandd", str(self.errandd), "--shim-fd", str(high[1]), "--bailey-fd", str(high[2]),
-                   *(("--idle-ms", str(self.idle_ms)) if self.idle_ms is not None else ())]
+                   *(("--idle-ms", str(self.idle_ms)) if self.idle_ms is not None else ()), *(("--shim-ahead",) if self.ahead else ())]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, preexec_fn=self.before, pass_fds=(self.listener.fileno(), *high), cwd="/",
                                             env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

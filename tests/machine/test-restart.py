@@ -139,7 +139,9 @@ def memory(pid):
 
 
 def processes():
-    return sorted(good("pgrep", "-u", "errand-agent", "-x", "errand-shim").split())
+    """Shims of sessions: one that waits for a session is none."""
+    lines = [line.split() for line in good("pgrep", "-a", "-u", "errand-agent", "-x", "errand-shim").splitlines()]
+    return sorted(words[0] for words in lines if "--wait-fd" not in words)
 
 
 def replace():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A session on the system bus: made by what every Debian has, seen and denied as it should be, and found again."""
 
+import json
 import os
 import pwd
 import re
@@ -16,7 +17,7 @@ import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
-from errand_test import case, source  # noqa: E402
+from errand_test import Failure, case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, MEMBER, STRANGER = "alice", "carol", "mallory"
@@ -222,6 +223,101 @@ def _(t):
     owner.wait("k2", "stopped", "failed")
     first.answers("alone")
     wait_for(lambda: not machine.is_active("errand-broker@k2.service"), "end of its broker")
+
+
+def shim_ahead():
+    """The shim that waits for a session: a service keeps one."""
+    wait_for(lambda: run("pgrep", "-u", "errand-agent", "-x", "shim-ahead").out, "a shim that waits")
+    pids = good("pgrep", "-u", "errand-agent", "-x", "shim-ahead").split()
+    if len(pids) != 1:
+        raise Failure(f"{pids} wait")
+    return int(pids[0])
+
+
+@case("C206: the shim that was started ahead is used, and sessions start where it is killed; it goes with its launcher")
+def _(t):
+    t.log("journal", system.log)
+    waits = shim_ahead()
+    first = running(t, "h1")
+    with open(f"/proc/{waits}/cmdline", "rb") as f:
+        t.equal(f.read().rstrip(b"\0"), b"errand-shim\0--session\0h1", "what it became")
+    os.kill(shim_ahead(), signal.SIGKILL)
+    second = running(t, "h2")
+    second.answers("with a shim of its own")
+    shim_ahead()
+    good("systemctl", "stop", "errand-launch.service")
+    wait_for(lambda: not run("pgrep", "-u", "errand-agent", "-x", "shim-ahead").out or machine.is_active("errand-launch.service"), "end of the one that waits")
+    first.answers("without its launcher")
+    running(t, "h3").answers("with the next launcher")
+    for name in ("h1", "h2", "h3"):
+        Client(OWNER).session(name, "Stop")
+
+
+def session_scopes():
+    return [line.split()[0] for line in system.agent_manager("list-units", "--plain", "--no-legend", "--state=active", "errand-session-*").out.splitlines()]
+
+
+def scope_ahead():
+    wait_for(session_scopes, "a scope that is made ahead")
+    scopes = session_scopes()
+    if len(scopes) != 1:
+        raise Failure(f"{scopes} are there")
+    return scopes[0].removeprefix("errand-session-").removesuffix(".scope")
+
+
+def reload_with(sandbox, **limits):
+    config = {"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 5000, **sandbox}, "limits": limits}
+    with open(system.CONFIG, "w", encoding="utf-8") as f:
+        json.dump(config, f)
+    good("systemctl", "reload", "errandd.service")
+
+
+@case("S187 C200: the scope of the session to come is made ahead, and is that session's; it goes with errandd, a reload, its launcher and a kill, and never its limits")
+def _(t):
+    t.log("journal", system.log)
+    t.defer(system.configure)
+    system.configure({"limits": {"brokersAhead": 1}, "sandbox": {"pids": 100}})
+    owner, number = Client(OWNER), scope_ahead()
+    wait_for(lambda: machine.is_active(f"errand-broker@{number}.service"), "its broker")
+
+    def session(wanted=None):
+        made = owner.manager("CreateSession", "a{sv}", {"command": ("as", ["/bin/sleep", "infinity"]), "project": ("s", "demo")})[0].rsplit("/", 1)[1]
+        owner.session(made, "Start")
+        owner.wait(made, "running")
+        t.check(wanted in (None, made), f"session {made} was not {wanted}")
+        return made
+
+    def limit(made):
+        return machine.show(f"errand-session-{made}.scope", "TasksMax", "--user", "-M", "errand-agent@.host")
+
+    def ends(made):
+        owner.session(made, "Stop")
+        owner.wait(made, "stopped")
+
+    first = good("pgrep", "-u", "errand-agent", "-x", "bailey-ahead").split()
+    t.equal(session(number), number, "its session")
+    t.equal([limit(number), run("ps", "-o", "comm=", "-p", first[0]).out.strip()], ["100", "bailey"], "its limit, and what waited")
+    ends(number)
+    before = scope_ahead()
+    reload_with({"pids": 200}, brokersAhead=1)
+    wait_for(lambda: session_scopes() and scope_ahead() != before, "another one after a reload")
+    made = session()
+    t.equal(limit(made), "200", "the limit after a reload")
+    ends(made)
+    before = scope_ahead()
+    os.kill(int(good("pgrep", "-u", "errand-agent", "-x", "bailey-ahead")), signal.SIGKILL)
+    wait_for(lambda: before not in "".join(session_scopes()), "end of the scope")
+    ends(session(before))
+    before = scope_ahead()
+    good("systemctl", "stop", "errand-launch.service")
+    wait_for(lambda: before not in "".join(session_scopes()), "end of the scope with its launcher")
+    ends(session())
+    before = scope_ahead()
+    system.kill("errandd.service")
+    wait_for(lambda: session_scopes() and scope_ahead() != before, "another one for another errandd")
+    reload_with({}, brokersAhead=0)
+    wait_for(lambda: not session_scopes(), "end of the last")
+    t.equal(run("pgrep", "-u", "errand-agent", "-x", "bailey-ahead").out, "", "what waits")
 
 
 @case("a broker that is killed comes back with what was set up, and its session goes on")

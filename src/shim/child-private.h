@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Between child.c, which makes it, and child-ahead.c, which takes it to a process that was forked before. */
+
+#include <limits.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "basic/macro.h"
+
+#define CGROUP_VARIABLE "BAILEY_CGROUP_ROOT="
+
+/* All that is needed between fork and exec, made before. */
+typedef struct Start {
+        char **argv, **environment;
+        int bailey, project;
+        int standard[3]; /* to become 0, 1, 2 */
+        int keep[10];    /* stay open, each under its number; the first is bailey */
+        size_t n_keep;
+        pid_t parent;
+        struct rlimit core;
+        rlim_t file_max; /* 0: as it is */
+        int gate, gate_end;  /* -EBADF: nothing to wait for */
+        char **cgroup_place; /* in the environment */
+        char cgroup[sizeof(CGROUP_VARIABLE) + PATH_MAX];
+} Start;
+
+/* A place for the variable that is known only when the child is let go. */
+int child_reserve_cgroup(Start *s, char ***environment);
+
+/* In the child: only system calls. */
+_noreturn_ void child_execute(Start *s);
+
+/* What child_execute() needs, to one that child_fork_ahead() made. -EMSGSIZE, -EPIPE: it has nothing of it. */
+int child_send(int gate, const Start *s);
