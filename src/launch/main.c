@@ -17,7 +17,8 @@
 #define ERRANDD_FD SD_LISTEN_FDS_START
 
 static const char help[] =
-        "errand-launch [--errandd USER] [--idle-ms N] [--shim-ahead] [--shim-fd N] [--bailey-fd N]\n"
+        "errand-launch [--errandd USER] [--idle-ms N] [--shim-ahead]\n"
+        "                     [--shim-fd N] [--bailey-fd N]\n"
         "\n"
         "Starts sessions for errandd, which talks to it over descriptor 3, a\n"
         "SOCK_SEQPACKET socket. Where that listens, as socket activation passes it,\n"
@@ -27,7 +28,7 @@ static const char help[] =
         "                         this program's own\n"
         "  --idle-ms N            how long to stay without errandd and without a session:\n"
         "                         30000\n"
-        "  --shim-ahead           where it is a service: one errand-shim is started ahead,\n"
+        "  --shim-ahead           as a service: one errand-shim is started ahead,\n"
         "                         and waits for the session to come\n"
         "  --shim-fd N, --bailey-fd N\n"
         "                         the programs, open; else they are looked for in\n"
