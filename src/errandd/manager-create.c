@@ -126,7 +126,7 @@ static int take_command(Manager *m, const SessionOptions *o, SessionRecord *reco
         char *const *command = o->command && *o->command ? o->command : m->config->agent.command;
 
         if (!command || !*command || !**command)
-                return fault_set(f, ERROR_INVALID_ARGUMENT, "no command is given, and the configuration has no agent.command; give one: errand run -- COMMAND");
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "no command is given, and the configuration has no agent.command; give one behind --: errand run -- COMMAND, errand session create -- COMMAND");
         return strv_extend_list(&record->command, command) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
