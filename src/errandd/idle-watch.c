@@ -13,13 +13,14 @@
 #define LOOK_MAX_USEC (60 * USEC_PER_SEC)
 #define WARN_MAX_USEC (60 * USEC_PER_SEC)  /* before the end, or a quarter of the limit */
 #define BUSY_SHARE 100U                    /* of a processor: one part in so many is work, less is an event loop that turns */
+#define BUSY_GRAIN_USEC (20 * USEC_PER_MSEC) /* and so much more: /proc tells user's and system's time in ticks of 10 ms */
 
 struct IdleWatch {
         Run *run;
         sd_event_source *timer;
         usec_t limit;
         usec_t since;  /* of the last thing that happened, monotonic */
-        usec_t looked;
+        usec_t rested; /* since when it has used more than that processor time; 0: not looked at yet */
         uint64_t cpu;
         off_t transcript;
         bool attached, warned;
@@ -59,6 +60,17 @@ static void judge(IdleWatch *w, usec_t now) {
         again(w, MAX(MIN(next, (w->warned ? w->limit : warn_at) - idle), USEC_PER_MSEC));
 }
 
+/* Whether it works. What it used is counted from when it last used none, so that a tick is no work, and small work is some in the end. */
+static bool is_busy(IdleWatch *w, uint64_t cpu, usec_t now) {
+        bool busy = cpu > w->cpu && cpu - w->cpu > (now - w->rested) / BUSY_SHARE + BUSY_GRAIN_USEC;
+
+        if (busy || cpu <= w->cpu || w->rested == 0) {
+                w->cpu = cpu;
+                w->rested = now;
+        }
+        return busy;
+}
+
 static void on_usage(Message *m, const char *problem, void *userdata) {
         IdleWatch *w = ((Run *) userdata)->idle;
         usec_t now = now_monotonic();
@@ -69,16 +81,13 @@ static void on_usage(Message *m, const char *problem, void *userdata) {
                 return;
         _cleanup_close_ int dir = session_open_dir(w->run->session), transcript = dir < 0 ? dir : record_open_read(dir, "transcript");
         bool known = !problem && json_get_u64(message_object(m), "cpu", INT64_MAX, &cpu) >= 0 && transcript >= 0 && fstat(transcript, &st) >= 0;
-        bool first = w->looked == 0, busy = cpu > w->cpu && cpu - w->cpu > (now - w->looked) / BUSY_SHARE;
+        bool first = w->rested == 0, busy = known && is_busy(w, cpu, now);
         if (!known || first || w->attached || busy || conversation_busy(w->run->conversation) || st.st_size != w->transcript) {
                 w->since = now;
                 w->warned = false;
         }
-        w->looked = now;
-        if (known) {
-                w->cpu = cpu;
+        if (known)
                 w->transcript = st.st_size;
-        }
         judge(w, now);
 }
 

@@ -14,6 +14,10 @@
 #define NAME "errand-shim"
 #define NAME_WAITING "shim-ahead" /* who counts shims by their names counts sessions */
 
+void ahead_done(Ahead *a) {
+        strv_free(a->argv);
+}
+
 bool ahead_waits(int argc, char *argv[], int *ret_fd) {
         return argc >= 3 && streq(argv[1], "--wait-fd") && parse_fd(argv[2], ret_fd) >= 0 && *ret_fd > STDERR_FILENO && fd_cloexec(*ret_fd, true) >= 0;
 }
@@ -95,7 +99,7 @@ static int receive_start(int fd, Ahead *a) {
 int ahead_wait(int fd, int argc, char *argv[], Ahead *ret) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_close_ int own = fd;
-        Ahead a = {.gate = -EBADF};
+        _cleanup_(ahead_done) Ahead a = {.gate = -EBADF};
 
         (void) prctl(PR_SET_NAME, NAME_WAITING);
         int r = receive_start(own, &a);
@@ -110,5 +114,6 @@ int ahead_wait(int fd, int argc, char *argv[], Ahead *ret) {
         show_session(argc, argv, a.argv);
         a.argc = (int) strv_length(a.argv);
         *ret = a;
+        a.argv = NULL;
         return 0;
 }

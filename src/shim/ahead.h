@@ -12,10 +12,12 @@
 
 typedef struct Ahead {
         int argc;
-        char **argv;     /* for shim_options_parse(); kept until the program ends */
+        char **argv;     /* for shim_options_parse(), whose options point into it */
         pid_t first;     /* the first process; 0: none */
         int gate;        /* its; -EBADF */
 } Ahead;
+
+void ahead_done(Ahead *a); /* the process and its gate are the shim's */
 
 /* `errand-shim --wait-fd N TEXT`, as errand-launch writes it; *ret_fd is that SOCK_SEQPACKET socket. */
 bool ahead_waits(int argc, char *argv[], int *ret_fd);

@@ -45,7 +45,7 @@ static uint64_t harden(void) {
 
 int main(int argc, char *argv[]) {
         ShimOptions options;
-        Ahead ahead = {.gate = -EBADF};
+        _cleanup_(ahead_done) Ahead ahead = {.gate = -EBADF};
         int wait_fd;
 
         uint64_t core_limit = harden();

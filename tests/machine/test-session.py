@@ -193,7 +193,7 @@ def _(t):
 def _(t):
     t.log("journal", system.log)
     ends, dies = running(t, "e1"), running(t, "e2")
-    shims = {p for p in good("pgrep", "-u", "errand-agent", "-f", "errand-shim").split() if "in-e2" in good("pgrep", "-a", "-P", p)}
+    shims = {p for p in good("pgrep", "-u", "errand-agent", "-x", "errand-shim").split() if "in-e2" in good("pgrep", "-a", "-P", p)}
     t.equal(len(shims), 1, "shims of e2")
     good("systemctl", "stop", "errandd.service")
     ends.pipe.close()

@@ -409,22 +409,23 @@ case "$*" in
 *) exit 2;;
 esac
 """, 0o755)
+    environment = dict(w.environment, ASAN_OPTIONS="detect_leaks=0")  # a sanitized bailey looks for leaks by tracing itself
     for user in ("stranger", "61234"):
         command = ["unshare", "--mount", "/bin/sh", "-c", f'mount --bind {stub} /usr/bin/getent && exec "$@"', "sh", "strace", "-f", "-e",
                    "trace=setgroups", w.bailey, "run", "--user", user, "--home", home, "/bin/sh", "-c", "id -u; id -un; id -g; id -gn"]
-        r = Run(subprocess.run(command, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
+        r = Run(subprocess.run(command, cwd=w.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8",
                                timeout=50, check=False))
         check(r.status == 0 and r.out == "61234\nstranger\n61235\nstrangers\n", r)
         check("setgroups(3, [61235, 61236, 61237])" in r.err, r)
     # A caller that ignores SIGCHLD.
-    r = Run(subprocess.run([*command[:6], "env", "--ignore-signal=CHLD", *command[6:]], cwd=w.work, env=w.environment,
+    r = Run(subprocess.run([*command[:6], "env", "--ignore-signal=CHLD", *command[6:]], cwd=w.work, env=environment,
                            stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50, check=False))
     check(r.status == 0 and "setgroups(3, [61235, 61236, 61237])" in r.err, r)
     # A name with a space, and an answer about somebody else.
     for user, uid, words in (("joe 27", 61238, "setgroups(2, [61235, 61236])"), ("other", 61239, "Failed to read the groups of other")):
         os.chown(home, uid, 61235)
         other = [user if word in ("61234", "stranger") else word for word in command]
-        r = Run(subprocess.run(other, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
+        r = Run(subprocess.run(other, cwd=w.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
                                check=False))
         check(words in r.err and (r.status == NOT_RUN or r.out.startswith(f"{uid}\n")), r)
     # That getent fails does not mean that there is none: what root stands for would have other groups.
@@ -432,11 +433,11 @@ esac
     w.write("broken", "#!/bin/sh\nexit 1\n", 0o755)
     broken = [word.replace(stub, w.path("broken")) for word in command]
     for user in ("stranger", "61234"):
-        r = Run(subprocess.run([user if word == "61234" else word for word in broken], cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL,
+        r = Run(subprocess.run([user if word == "61234" else word for word in broken], cwd=w.work, env=environment, stdin=subprocess.DEVNULL,
                                capture_output=True, encoding="utf-8", timeout=50, check=False))
         check(r.status == NOT_RUN and "Failed to ask /usr/bin/getent" in r.err and r.out == "", r)
     command[4] = 'mount --bind /dev/null /usr/bin/getent && exec "$@"'
-    r = Run(subprocess.run(command, cwd=w.work, env=w.environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
+    r = Run(subprocess.run(command, cwd=w.work, env=environment, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=50,
                            check=False))
     check(r.status == 0 and r.out == "61234\nuser\n61234\nuser\n" and "setgroups(0, NULL)" in r.err, r)
 

@@ -142,9 +142,11 @@ static void test_again(void) {
         CHECK(given.n == 2 && given.code == ERROR_NONE);
         w.session->run = NULL;
         w.session->record->state = SESSION_STOPPED;
+        hold(); /* it is there still when what is to be written into it is asked for */
         CHECK_INT(disk_remove_record(&w.m, "one", on_removed, &removed), 0);
         hold();
         CHECK_INT(session_revoke(w.session, 1, on_done, &revoked, &f), 0);
+        CHECK(write(w.gate[1], "x", 1) == 1);
         while (removed.n == 0)
                 CHECK(sd_event_run(w.event, LONG_USEC) > 0);
         CHECK_INT(removed.code, 0);
