@@ -129,10 +129,11 @@ static int find_said(sd_bus_message *m, const Action **ret, sd_bus_error *error)
                 r = sd_bus_message_rewind(m, true);
         if (r < 0)
                 return r;
-        if (say_find(text) < 0)
+        SayVerb verb = say_find(text);
+        if (verb < 0)
                 return say_parse(text, &said, &problem) == -EBADMSG ? bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem) : -ENOMEM;
-        if (say_find(text) != SAY_PROMPT)
-                *ret = action_find(BUS_SESSION_INTERFACE, say_verb_word(say_find(text)), MEMBER_SAID);
+        if (verb != SAY_PROMPT)
+                *ret = action_find(BUS_SESSION_INTERFACE, say_verb_word(verb), MEMBER_SAID);
         return *ret ? 0 : denied(error, BUS_SESSION_INTERFACE, "Say");
 }
 
