@@ -26,12 +26,14 @@ static int method_unsubscribe(sd_bus_message *m, void *userdata, _unused_ sd_bus
         return sd_bus_reply_method_return(m, NULL);
 }
 
-static void on_project_made(const Fault *fault, void *userdata);
+static bool on_project_made(const Fault *fault, bool claimed, void *userdata);
 
 /* A CreateSession that answers when its project has its owner, or was made, first. */
 typedef struct Creation {
         Operation *operation;
-        bool others; /* the project was another account's when the gate let the call through */
+        bool others;  /* the project was another account's when the gate let the call through */
+        bool again;   /* by on_project_made() */
+        bool claimed;
 } Creation;
 
 static Creation *creation_free(Creation *c) {
@@ -41,7 +43,7 @@ static Creation *creation_free(Creation *c) {
 }
 
 /* Of a call that the gate let through: into whose project is decided then, and may have changed when it is made `again`. */
-static int create_session(sd_bus_message *m, BusLink *l, Creation *c, bool again, sd_bus_error *error) {
+static int create_session(sd_bus_message *m, BusLink *l, Creation *c, sd_bus_error *error) {
         _cleanup_(session_options_done) ParsedOptions o = {.options = {.project_fd = -EBADF, .stdio = {-EBADF, -EBADF, -EBADF}}};
         Caller caller = bus_link_caller(l);
         Session *s;
@@ -52,11 +54,12 @@ static int create_session(sd_bus_message *m, BusLink *l, Creation *c, bool again
         r = session_options_read(m, &o, error);
         if (r < 0)
                 return r;
-        if (!again)
+        if (!c->again)
                 c->others = o.options.project && manager_project_owner(bus_link_manager(l), o.options.project, &owner) && owner != caller.uid;
         o.options.others = c->others;
-        o.options.project_made = again ? NULL : on_project_made;
+        o.options.project_made = c->again ? NULL : on_project_made;
         o.options.project_userdata = c;
+        o.options.claimed = c->claimed;
         r = manager_create_session(bus_link_manager(l), &caller, &o.options, &s, &f);
         if (r == -EINPROGRESS)
                 return r;
@@ -67,7 +70,7 @@ static int create_session(sd_bus_message *m, BusLink *l, Creation *c, bool again
         return sd_bus_reply_method_return(m, "o", bus_session_path(session_record(s)->id).text);
 }
 
-static void on_project_made(const Fault *fault, void *userdata) {
+static bool on_project_made(const Fault *fault, bool claimed, void *userdata) {
         sd_bus_error error = SD_BUS_ERROR_NULL;
         Creation *c = userdata;
         BusLink *l;
@@ -77,15 +80,18 @@ static void on_project_made(const Fault *fault, void *userdata) {
         if (!call || fault) {
                 operation_answer_path(c->operation, fault, NULL);
                 free(c);
-                return;
+                return false;
         }
+        c->again = true;
+        c->claimed = claimed;
         r = sd_bus_message_rewind(call, true);
         if (r >= 0)
-                r = create_session(call, l, c, true, &error);
+                r = create_session(call, l, c, &error);
         if (r < 0)
                 (void) sd_bus_reply_method_errno(call, r, &error);
         sd_bus_error_free(&error);
         creation_free(c);
+        return true;
 }
 
 static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {
@@ -101,7 +107,7 @@ static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error
                 free(c);
                 return r;
         }
-        r = create_session(m, t->link, c, false, error);
+        r = create_session(m, t->link, c, error);
         if (r == -EINPROGRESS)
                 return 1;
         creation_free(c);

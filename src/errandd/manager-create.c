@@ -307,6 +307,8 @@ int manager_create_session(Manager *m, const Caller *caller, SessionOptions *o, 
         int r = check_create(m, caller, o, &place, &record, f);
         if (r >= 0)
                 r = make_session(m, o, place.name, &record, &s, f);
+        if (r < 0 && o->claimed)
+                manager_give_project_up(m, o->project, caller->uid);
         if (r < 0)
                 return r;
         s->project = TAKE_FD(place.fd);

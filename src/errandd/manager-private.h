@@ -76,7 +76,7 @@ int manager_make_project(Manager *m, const char *name, uid_t owner, bool claimed
 int manager_check_project(Manager *m, const Caller *caller, const SessionOptions *o, bool *ret_new, Fault *f);
 /* Makes a project that has no owner the caller's, and is done when that is on disk. One that is no operator has a bounded number of them. */
 int manager_claim_project(Manager *m, const Caller *caller, const char *name, ProjectDone done, void *userdata, Fault *f);
-/* A claim that nothing came of: the name is anybody's again. */
+/* A claim of that account's that no session came of: the name is anybody's again. Before the caller is told, who may look at once. */
 void manager_give_project_up(Manager *m, const char *name, uid_t owner);
 /* session-places.c: what errandd makes of STATE/ID before a session has anything there goes, if there is nothing else; else it stays. True: it has gone. */
 bool session_places_remove_empty(Manager *m, const char *id);

@@ -69,7 +69,16 @@ int manager_check_project(Manager *m, const Caller *caller, const SessionOptions
         return 0;
 }
 
+static bool has_session(Manager *m, const char *name) {
+        for (size_t i = 0; i < m->n_sessions; i++)
+                if (streq_ptr(session_record(m->sessions[i])->project, name))
+                        return true;
+        return false;
+}
+
 void manager_give_project_up(Manager *m, const char *name, uid_t owner) {
+        if (has_session(m, name)) /* by another call */
+                return;
         project_give_up(m->owners, name, owner);
         project_tally_done(&m->tally); /* counted anew the next time */
 }
@@ -104,7 +113,7 @@ static void on_made(Message *m, const char *problem, void *userdata) {
                 (void) fault_set(&f, ERROR_SETUP, "the project %s cannot be made: %s", p->name, problem);
         } else
                 log_info("project %s was made in %s", p->name, p->manager->config->project_root);
-        p->done(problem ? &f : NULL, p->userdata);
+        (void) p->done(problem ? &f : NULL, false, p->userdata);
         fault_done(&f);
         free(p->name);
         free(p);
@@ -157,14 +166,7 @@ typedef struct Claim {
         void *userdata;
 } Claim;
 
-static bool has_session(Manager *m, const char *name) {
-        for (size_t i = 0; i < m->n_sessions; i++)
-                if (streq_ptr(session_record(m->sessions[i])->project, name))
-                        return true;
-        return false;
-}
-
-/* It is there, or is made for its owner. One that was there and no session came of is anybody's again. */
+/* It is there, or is made for its owner. */
 static void complete(Manager *m, const char *name, const Claim *c) {
         _cleanup_close_ int fd = -EBADF;
         Fault f = {};
@@ -177,10 +179,11 @@ static void complete(Manager *m, const char *name, const Claim *c) {
                 if (r >= 0)
                         return;
         }
-        c->done(r < 0 ? &f : NULL, c->userdata);
-        fault_done(&f);
-        if (!has_session(m, name))
+        if (r < 0)
                 manager_give_project_up(m, name, c->owner);
+        if (!c->done(r < 0 ? &f : NULL, r >= 0, c->userdata) && r >= 0) /* its client has gone */
+                manager_give_project_up(m, name, c->owner);
+        fault_done(&f);
 }
 
 static void on_claimed(Manager *m, const char *name, int error, void *userdata) {
@@ -195,7 +198,7 @@ static void on_claimed(Manager *m, const char *name, int error, void *userdata) 
         else if (project_tally_add(&m->tally, m->owners, c->owner) < 0)
                 project_tally_done(&m->tally); /* counted anew the next time */
         if (error < 0)
-                c->done(&f, c->userdata);
+                (void) c->done(&f, false, c->userdata);
         else
                 complete(m, name, c);
         fault_done(&f);

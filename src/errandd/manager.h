@@ -98,7 +98,8 @@ bool manager_project_owner(Manager *m, const char *project, uid_t *ret);
 /* Brings in what the spools hold before it answers. */
 int manager_receipts(Manager *m, const ReceiptFilter *filter, StoredReceiptList *ret, Fault *f);
 
-typedef void (*ProjectDone)(const Fault *fault /* NULL: it is there */, void *userdata);
+/* fault: NULL when it is there. claimed: it was nobody's, and became the caller's for this call. True: the call was made again, which takes care of that. */
+typedef bool (*ProjectDone)(const Fault *fault, bool claimed, void *userdata);
 
 /* Options of CreateSession, checked for form by the bus's face and for authority here: a plain caller narrows only. */
 typedef struct SessionOptions {
@@ -109,6 +110,7 @@ typedef struct SessionOptions {
         bool own_project;    /* system mode: it wants one of its own, also where it may use others' */
         ProjectDone project_made; /* system mode; NULL: one that is missing, or nobody's, is an error */
         void *project_userdata;
+        bool claimed;        /* as project_made told: nobody's again, before this fails */
         char *const *command; /* NULL: the configured agent's */
         const char *network; /* NULL: as configured */
         bool allow_given;

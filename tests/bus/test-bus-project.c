@@ -61,7 +61,7 @@ static void test_project(void) {
                         CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
                 m->project = "place";
                 m->project_owner = 2;
-                m->project_made(NULL, m->project_userdata);
+                (void) m->project_made(NULL, false, m->project_userdata);
                 while (!waiting.answered)
                         CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
                 CHECK_FINE(waiting.reply);
