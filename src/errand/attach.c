@@ -11,7 +11,6 @@
 #include "basic/text.h"
 #include "errand/attach.h"
 #include "errand/describe.h"
-#include "errand/follow.h"
 #include "errand/journal-stream.h"
 #include "errand/keys.h"
 #include "errand/message-bus.h"
@@ -19,6 +18,7 @@
 #include "errand/notices.h"
 #include "errand/relay.h"
 #include "errand/terminal.h"
+#include "errand/transcript.h"
 #include "errand/waiting.h"
 #include "shared/bus-object.h"
 
@@ -34,7 +34,7 @@ typedef struct Attachment {
         AttachPipes *pipes;
         int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
         Relay *in, *out, *error;
-        Follow *follow;
+        Transcript *transcript;
         Keys keys;
         Modes modes;
         char undo[MODES_UNDO_MAX];
@@ -75,8 +75,8 @@ static int on_drained(_unused_ sd_event_source *s, _unused_ uint64_t usec, void 
 /* The command has ended: what it wrote last is still to be shown. */
 static void drain(Attachment *a, int code) {
         a->code = code;
-        if (a->follow && code != EXIT_LOST)
-                follow_finish(a->follow);
+        if (a->transcript && code != EXIT_LOST)
+                transcript_finish(a->transcript);
         if (a->open == 0) {
                 leave(a, code);
                 return;
@@ -515,7 +515,7 @@ static void attachment_done(Attachment *a) {
         relay_free(a->in);
         relay_free(a->out);
         relay_free(a->error);
-        follow_free(a->follow);
+        transcript_free(a->transcript);
         a->terminal = safe_close(a->terminal);
         a->terminal_input = safe_close(a->terminal_input);
         if (a->pipes) {
@@ -544,7 +544,7 @@ static int prepare(Attachment *a) {
                 log_error_errno(r, "Failed to set up an event loop: %m");
                 return EXIT_NOT_SET_UP;
         }
-        r = a->flags & ATTACH_SERVICE ? follow_new(a->connection, a->id, a->event, &a->follow) : EXIT_OK;
+        r = a->flags & ATTACH_SERVICE ? transcript_new(a->connection, a->id, a->event, &a->transcript) : EXIT_OK;
         if (r == EXIT_OK)
                 r = subscribe(a);
         /* From here on signals are events; before, while errandd may not answer, they end this program. */
