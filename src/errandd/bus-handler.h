@@ -32,6 +32,9 @@ Session *bus_link_find(BusLink *l, const char *id);
 /* The receipt of that number, whoever's session it is of. Borrowed until the next message. */
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
 
+/* The session that it has just made it will most likely start next. */
+void bus_link_foresee_start(BusLink *l, Session *s);
+
 int bus_link_subscribe(BusLink *l, sd_bus_error *error);
 void bus_link_unsubscribe(BusLink *l);
 

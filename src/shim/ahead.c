@@ -23,13 +23,17 @@ bool ahead_waits(int argc, char *argv[], int *ret_fd) {
 }
 
 /* The arguments that a started one would have had. */
-static int read_start(Message *m, char ***ret) {
+static int read_start(Message *m, Ahead *a) {
         _cleanup_strv_free_ char **argv = NULL, **names = NULL, **arguments = NULL;
         JsonObject *o = message_object(m);
+        uint64_t made = 0;
 
         if (!streq(message_type(m), "start") || json_get_strv(o, "arguments", &arguments) < 0 || json_get_strv(o, "fds", &names) < 0)
                 return -EBADMSG;
-        int r = strv_extend(&argv, NAME);
+        int r = json_get_u64(o, "made", INT32_MAX, &made);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        r = strv_extend(&argv, NAME);
         for (char **name = names; name && *name && r >= 0; name++) {
                 _cleanup_close_ int fd = message_take_fd(m, *name);
                 r = fd < 0 ? fd : strv_extend(&argv, "--fd");
@@ -42,7 +46,8 @@ static int read_start(Message *m, char ***ret) {
                 r = strv_extend_list(&argv, arguments);
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(argv);
+        a->argv = TAKE_PTR(argv);
+        a->made = (pid_t) made;
         return 0;
 }
 
@@ -89,7 +94,7 @@ static int receive_start(int fd, Ahead *a) {
                 if (r < 0)
                         return r;
                 if (!streq(message_type(m), "prepare"))
-                        return read_start(m, &a->argv);
+                        return read_start(m, a);
                 r = prepare(fd, a);
                 if (r < 0)
                         return r;

@@ -141,6 +141,55 @@ def _(t):
     nothing_ran(t, launcher, launcher.session("none", "touch", "ran", scope=scope("none")), "the user manager refuses")
 
 
+def hand_over(t, launcher, s, first):
+    """Sends the launch to a launcher whose shim, which waits, is stopped. The pid of that, and the launch's serial, when it is on its way to the shim."""
+    shim = int(errand_launch.status_of(first, "PPid")[0])
+    os.kill(shim, signal.SIGSTOP)
+    launcher.channel.serial += 1
+    serial = launcher.channel.serial
+    launcher.channel.send({"v": 1, "type": "launch", "serial": serial, **s.members, "fds": list(s.fds)}, list(s.fds.values()))
+    t.equal(launcher.channel.request("nothing")["type"], "error", "a request after it")
+    return shim, serial
+
+
+@case("D003: what waits in its scope is let go by the shim, without another word of the launcher's")
+def _(t):
+    need_root(t)
+    group = Group(t)
+    launcher, _ = start(t, "made", group=group, ahead=True)
+    first = prepare(t, launcher, group, "soon")
+    s = launcher.session("soon", "sh", "-c", "exit 3", scope=scope("soon"))
+    shim, serial = hand_over(t, launcher, s, first)
+    os.kill(launcher.process.pid, signal.SIGSTOP)
+    t.defer(os.kill, launcher.process.pid, signal.SIGCONT)
+    os.kill(shim, signal.SIGCONT)
+    s.started()
+    os.kill(launcher.process.pid, signal.SIGCONT)
+    reply = launcher.channel.reply(serial)
+    t.equal((reply["type"], reply.get("pid"), reply.get("scope")), ("launched", shim, "errand-session-soon.scope"), reply)
+    s.pid = shim
+    s.close()
+    t.equal(s.ended()[0]["status"], 3, "its status")
+
+
+@case("C205: one that was taken out of the scope that was made for it does not run, and that is told")
+def _(t):
+    need_root(t)
+    group = Group(t)
+    launcher, _ = start(t, "made", group=group, ahead=True)
+    first = prepare(t, launcher, group, "out")
+    s = launcher.session("out", "touch", "ran", scope=scope("out"))
+    shim, serial = hand_over(t, launcher, s, first)
+    with open(os.path.join(group.launcher, "cgroup.procs"), "w", encoding="ascii") as f:
+        f.write(str(first))
+    os.kill(shim, signal.SIGCONT)
+    reply = launcher.channel.reply(serial)
+    t.equal(reply["type"], "error", reply)
+    t.contains(reply["text"], "its first process is not in the scope that was made for it", "the reply")
+    t.check(not os.path.exists(os.path.join(s.project, "ran")), "it ran")
+    s.close()
+
+
 @case("C206: a command that is too long for what waits, and a shim that is killed with the session in its hands: another process, another scope")
 def _(t):
     need_root(t)
@@ -154,13 +203,8 @@ def _(t):
     launcher.channel.request("stop", session="long")
     s.ended()
     first = prepare(t, launcher, group, "hands")
-    shim = int(errand_launch.status_of(first, "PPid")[0])
-    os.kill(shim, signal.SIGSTOP)
     s = launcher.session("hands", "sh", "-c", "exit 3", scope=scope("hands"))
-    launcher.channel.serial += 1
-    serial = launcher.channel.serial
-    launcher.channel.send({"v": 1, "type": "launch", "serial": serial, **s.members, "fds": list(s.fds)}, list(s.fds.values()))
-    t.equal(launcher.channel.request("nothing")["type"], "error", "a request after it")
+    shim, serial = hand_over(t, launcher, s, first)
     errand_launch.kill(shim)
     reply = launcher.channel.reply(serial)
     t.equal(reply["type"], "launched", reply)
