@@ -424,7 +424,7 @@ static int payload_execute(const Init *i) {
 static int payload_start(Init *i, int *ret_exec_error) {
         volatile int error = 0;
 
-        *i->context->started = true;
+        i->context->progress->started = true;
         pid_t pid = vfork();
         if (pid < 0)
                 return failure_set(i->failure, STAGE_EXECUTE, errno, "fork");
@@ -538,6 +538,7 @@ void init_run(const InitContext *context) {
         };
         int r;
 
+        context->progress->begun = true;
         r = set_up(&i);
         if (r >= 0)
                 r = await_go(&i);
