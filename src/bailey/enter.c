@@ -16,8 +16,8 @@
  *    (network-namespace.c), and the child enters it before it mounts a sysfs. Nothing that is not bailey has run by then.
  * 2. Signals get their defaults, the caller's arguments and environment are wiped from memory, inherited descriptors are
  *    closed: nothing of the caller is left to leak by the time anything else runs.
- * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then the host name. The limit
- *    on further user namespaces is found in the old /proc, which goes out of sight in the next step, and written after it.
+ * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then the host name, and what
+ *    depends on nothing else: the limit on further user namespaces, and the bounding set, which does not touch what init has itself.
  *    Where the run has a way out (pasta.h), the rules of the packet filter are installed first, by this process, and only then
  *    does the supervisor have pasta connect the namespace: there is no moment at which it is connected and open.
  * 4. The new root is built (mounts.c): propagation is cut first, so that nothing mounted from here on is seen outside; the

@@ -98,10 +98,7 @@ int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
         return set_up(uid, gid, NULL, ret_limits, f);
 }
 
-int capabilities_drop(Failure *f) {
-        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-        struct __user_cap_data_struct data[2] = {};
-
+int capabilities_bound(Failure *f) {
         /* EINVAL is the first number that this kernel does not know. Without CAP_SETPCAP (no namespaces) the bounding set
          * stays, and no_new_privs makes it meaningless. */
         for (unsigned long c = 0; c < 64; c++)
@@ -110,6 +107,13 @@ int capabilities_drop(Failure *f) {
                                 break;
                         return failure_set(f, STAGE_CAPABILITIES, errno, "bounding set");
                 }
+        return 0;
+}
+
+int capabilities_drop(Failure *f) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {};
+
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return failure_set(f, STAGE_CAPABILITIES, errno, "ambient set");
         if (syscall(SYS_capset, &header, data) < 0)

@@ -25,5 +25,8 @@ int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
  * that nobody inside can raise it again then. */
 int namespaces_forbid_more(int limits, Failure *f);
 
-/* Empties all capability sets and the bounding set, for good. */
+/* Empties the bounding set, which takes nothing of what this process has: nothing that it executes can have more than is left to it. */
+int capabilities_bound(Failure *f);
+
+/* Empties all other capability sets, for good. */
 int capabilities_drop(Failure *f);
