@@ -38,6 +38,9 @@ int bus_link_answer(BusLink *l, sd_bus_message *reply);
 void bus_unread_add_answer(BusLink *l, size_t size);
 void bus_unread_add_objects(BusLink *l, size_t n); /* that libsystemd will list */
 
+/* The session that it has just made it will most likely start next. */
+void bus_link_foresee_start(BusLink *l, Session *s);
+
 int bus_link_subscribe(BusLink *l, sd_bus_error *error);
 void bus_link_unsubscribe(BusLink *l);
 

@@ -47,6 +47,10 @@ Session *bus_link_find(BusLink *l, const char *id) {
         return s && bus_link_may_see(l, s) ? s : NULL;
 }
 
+void bus_link_foresee_start(BusLink *l, Session *s) {
+        gate_foresee_start(l, s);
+}
+
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret) {
         StoredReceiptList *list = &l->connection->receipt;
         ReceiptFilter filter = RECEIPT_FILTER_ANY;

@@ -58,6 +58,13 @@ void gate_forget(BusLink *l) {
                         a->cancel(a, h->ticket);
                 held_free(h);
         }
+        if (a->forget && l->name)
+                a->forget(a, l->name, NULL);
+}
+
+void gate_forget_session(Bus *b, const char *id) {
+        if (b->authorizer->forget)
+                b->authorizer->forget(b->authorizer, NULL, id);
 }
 
 static void held_answered(bool allowed, void *userdata) {
@@ -281,6 +288,36 @@ static const char *who_may(const Authorizer *a, const Passage *p) {
         return p->own && p->action->permission != PERMISSION_MANAGE ? "" : ", which administrators have, with their password";
 }
 
+static AuthorizeRequest request_of(const BusLink *l, const char *sender, const Passage *p, const GateDetails *d) {
+        return (AuthorizeRequest){
+                .uid = l->uid,
+                .sender = sender,
+                .permission = p->action->permission,
+                .own = p->own,
+                .member = p->action->member,
+                .session = p->session ? session_record(p->session)->id : NULL,
+                .host = d->host,
+                .duration = d->duration,
+                .project = d->project,
+        };
+}
+
+/* The same question that Start leads to, which has no arguments. Others' sessions need an administrator, of whom nobody is asked ahead. */
+void gate_foresee_start(BusLink *l, Session *s) {
+        Passage p = {.action = action_find(BUS_SESSION_INTERFACE, "Start", MEMBER_METHOD), .session = s};
+        Authorizer *a = l->connection->face->authorizer;
+        AuthorizeRequest q;
+        GateDetails details;
+
+        if (!a->foresee || !l->name)
+                return;
+        gate_details_read(NULL, p.action, s, 0, &details);
+        p.own = find_owner(l, &p, &details) == l->uid;
+        q = request_of(l, l->name, &p, &details);
+        if (p.own)
+                a->foresee(a, &q);
+}
+
 static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, sd_bus_error *error) {
         Caller caller = bus_link_caller(l);
         GateDetails details;
@@ -297,18 +334,8 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
 
         gate_details_read(m, p->action, p->session, p->object.number, &details);
         p->own = find_owner(l, p, &details) == l->uid;
-        q = (AuthorizeRequest){
-                .uid = l->uid,
-                .sender = sd_bus_message_get_sender(m),
-                .permission = p->action->permission,
-                .own = p->own,
-                .interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0,
-                .member = p->action->member,
-                .session = p->session ? session_record(p->session)->id : NULL,
-                .host = details.host,
-                .duration = details.duration,
-                .project = details.project,
-        };
+        q = request_of(l, sd_bus_message_get_sender(m), p, &details);
+        q.interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0;
         r = authorize(l, m, answer, &q, error);
         if (r != 0)
                 return r;

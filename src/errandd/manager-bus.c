@@ -67,6 +67,7 @@ static int create_session(sd_bus_message *m, BusLink *l, Creation *c, sd_bus_err
                 return bus_fault(error, &f, r);
         for (size_t i = 0; i < ELEMENTSOF(o.options.stdio); i++)
                 o.options.stdio[i] = -EBADF;
+        bus_link_foresee_start(l, s); /* before the answer: polkit is at it while the client is at that */
         return sd_bus_reply_method_return(m, "o", bus_session_path(session_record(s)->id).text);
 }
 

@@ -3,6 +3,7 @@
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/bus-objects.h"
+#include "errandd/gate.h"
 #include "shared/bus-message.h"
 #include "shared/bus-vtable.h"
 
@@ -236,6 +237,7 @@ static void on_session_removed(const char *id, void *userdata) {
         tell(b, id, owner ? owner->uid : UID_NONE, &e); /* not known: to operators alone */
         if (owner)
                 *owner = b->owners[--b->n_owners];
+        gate_forget_session(b, id);
         for (BusLink *l = b->links; l; l = l->next)
                 bus_link_unfollow(l, id);
         for (BusConnection *c = b->connections; c; c = c->next) {

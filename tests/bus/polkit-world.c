@@ -18,13 +18,13 @@ void polkit_world_begin(PolkitWorld *w, char *const *operators) {
         fake_polkit_begin(&w->polkit, w->bus);
         if (authorizer_polkit_new(w->bus->service, operators, &w->authorizer) < 0)
                 abort();
+        w->foresee = w->authorizer->foresee;
+        w->authorizer->foresee = NULL;
         w->a1 = add_session(w, "a1", message_bus_account());
         w->b2 = add_session(w, "b2", POLKIT_WORLD_STRANGER);
         w->bus->world.manager->project = "theirs";
         w->bus->world.manager->project_owner = POLKIT_WORLD_STRANGER;
-        message_bus_serve(w->bus, w->authorizer);
-        message_bus_name(w->bus);
-        w->client = message_bus_client(w->bus, message_bus_account());
+        w->client = message_bus_begin(w->bus, w->authorizer);
 }
 
 void polkit_world_end(PolkitWorld *w) {
