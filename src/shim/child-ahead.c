@@ -133,9 +133,21 @@ _noreturn_ static void wait_for_run(int gate, pid_t parent) {
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || fd_close_all_except(3, &gate, 1) < 0)
                 _exit(EXIT_FAILURE);
         (void) prctl(PR_SET_NAME, "bailey-ahead");
+        if (send(gate, "", 1, MSG_NOSIGNAL) != 1)
+                _exit(EXIT_FAILURE);
         if (message_receive(gate, &m, NULL) < 0 || read_run(m, &s) < 0)
                 _exit(EXIT_FAILURE);
         child_execute(&s);
+}
+
+/* It has nothing any more that is the shim's, and waits: before that it is told to nobody. */
+static int await_child(int gate) {
+        ssize_t n;
+        char c;
+
+        while ((n = recv(gate, &c, 1, 0)) < 0 && errno == EINTR)
+                ;
+        return n < 0 ? -errno : n == 0 ? -ECHILD : 0;
 }
 
 int child_fork_ahead(pid_t *ret_pid, int *ret_gate) {
@@ -149,6 +161,8 @@ int child_fork_ahead(pid_t *ret_pid, int *ret_gate) {
                 wait_for_run(pair[1], parent);
         int r = pid < 0 ? -errno : 0;
         (void) close(pair[1]);
+        if (r >= 0)
+                r = await_child(pair[0]);
         if (r < 0) {
                 (void) close(pair[0]);
                 return r;

@@ -23,7 +23,7 @@ void child_done(Child *c); /* closes; does not kill */
  * *ret_what, a word for the log. */
 int child_start(ShimOptions *o, Child *ret, const char **ret_what);
 
-/* A process for child_start(), before anything is known that it is to run: it has no descriptor but its gate. It ends with this one. */
+/* A process for child_start(), before anything is known that it is to run: it has no descriptor but its gate, when this returns. It ends with this one. */
 int child_fork_ahead(pid_t *ret_pid, int *ret_gate);
 /* Where there is one that is not used. */
 void child_drop_ahead(ShimOptions *o);

@@ -372,6 +372,13 @@ def children(pid):
     return found
 
 
+def state_of(pid):
+    """Its letter in /proc; None when it is not there any more."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        return f.read().rpartition(")")[2].split()[0]
+    return None
+
+
 class Watch:
     """Follows a process to its end by pidfd."""
 

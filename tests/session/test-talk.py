@@ -288,9 +288,10 @@ def configured(t):
 def idle(t):
     s = Talk(t, {"timeouts": {"idleMs": 1500}, "limits": {"maxConcurrentTurns": 1}})
     s.agent("a1")
+    s.prompt("a1", f"{until('go')}; sleep 4000")  # at once: it may take longer than the limit until the other one is there
     s.agent("a2")
-    s.prompt("a1", "sleep 4000")
     s.prompt("a2", "say two")
+    s.go("go")
     t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "a turn that is longer than the limit")
     t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "a prompt that waited for longer")
     t.equal(s.bus.signal("Exited")["body"][0], "idle", "reason")
