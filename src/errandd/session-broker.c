@@ -143,7 +143,7 @@ static int set_up(Run *run, Fault *f) {
                 return r;
         run->broker_told = true;
         r = session_grants_to_broker(s, false);
-        return r < 0 ? fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told the grants: %s", s->record->id, strerror(-r)) : 0;
+        return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r)) : 0;
 }
 
 /* Its sandbox is made meanwhile: bailey runs nothing before the broker has said that it is ready, which it is when it was set up. */

@@ -6,13 +6,16 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import errand_test  # noqa: E402
 from errand_bus import BusError, Connection  # noqa: E402
+from errand_command import Errand  # noqa: E402
 from errand_test import case, run  # noqa: E402
 
 MANAGER, SESSION, ROOT = "org.errand1.Manager", "org.errand1.Session", "/org/errand1"
@@ -212,6 +215,27 @@ def _(t):
     full = errandd({"sandbox": {"requireFullEnforcement": True}}, t.path("elsewhere"))
     t.equal(full.returncode, 3)
     t.contains(full.stderr, "1 guarantee(s) cannot" if os.getuid() == 0 else "2 guarantee(s) cannot")
+
+
+@case("T: an errandd that leaves at the moment that it is called is no error: another one is started")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "true")
+    errand.end_daemon()
+    bus = os.path.join(errand.state, ".run", "bus")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as leaves:
+        leaves.bind(bus)
+        os.chmod(bus, 0o600)
+        leaves.listen()
+
+        def leave():
+            connection, _ = leaves.accept()
+            os.unlink(bus)
+            connection.close()
+        thread = threading.Thread(target=leave)
+        thread.start()
+        t.equal(errand.run("run", "--embedded", "-q", "echo", "it runs"), (0, "it runs\n", ""), "what is run")
+        thread.join()
 
 
 @case("what cannot be set up says why, and the session is failed")
