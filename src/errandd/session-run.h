@@ -64,6 +64,7 @@ typedef struct Run {
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;
 
+        bool found;               /* an earlier errandd began it */
         RunPhase phase;
         BrokerState broker_state;
         bool broker_told;         /* its set-up has been sent: grants come behind it */

@@ -183,7 +183,16 @@ def killed(t):
     s.prompt("a2", "say other")
     s.service.kill()
     s.go("go")
-    s.serve()
+    # Whose shim has said nothing yet may have a turn.
+    (shim,) = (pid for pid in s.service.shims() if b"a1" in errand_launch.words_of(pid))
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        s.serve()
+        errand_launch.wait_for(lambda: "not answered" not in s.say("a2", "!status"))
+        t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other, before the first one has answered")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    errand_launch.wait_for(lambda: "not answered" not in s.say("a1", "!status"))
     t.contains(s.say("a1", "!status"), "Its agent works on prompt 1. 1 prompt waits.", "status")
     t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other")
     s.prompt("a1", "say three")
