@@ -346,7 +346,7 @@ def once_later(t):
     t.equal([record["grant"] for _, record in errand_spool.read(broker.spool())], ["g1"], "grants that the spool names")
 
 
-def connect_as(t, uid, path):
+def connect_as(uid, path):
     """Whether that account's connection is served."""
     ours, theirs = socket.socketpair()
     child = os.fork()
@@ -380,10 +380,10 @@ def control_user(t):
         broker = Broker(t, arguments=arguments)
         os.chmod(broker.directory, 0o755)
         broker.connect_control()  # root's
-        t.check(not connect_as(t, 54321, broker.control_path), "a stranger was served")
+        t.check(not connect_as(54321, broker.control_path), "a stranger was served")
         t.equal(broker.control.request("stats")["type"], "stats", "what root gets after a stranger tried")
-        t.check(not connect_as(t, BROKER_UID, broker.control_path), "the broker's own account was served")
-        t.check(connect_as(t, nobody, broker.control_path), "the account was not served")
+        t.check(not connect_as(BROKER_UID, broker.control_path), "the broker's own account was served")
+        t.check(connect_as(nobody, broker.control_path), "the account was not served")
         broker.wait_log("refused a connection of uid 54321")
 
 

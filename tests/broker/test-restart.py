@@ -5,7 +5,6 @@ import contextlib
 import fcntl
 import json
 import os
-import socket
 import struct
 import time
 
