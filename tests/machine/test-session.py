@@ -17,7 +17,7 @@ import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
-from errand_test import Failure, case  # noqa: E402
+from errand_test import Failure, case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, MEMBER, STRANGER = "alice", "carol", "mallory"
