@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bailey/ahead.h"
 #include "bailey/audit.h"
 #include "bailey/doctor.h"
 #include "bailey/options.h"
@@ -11,8 +12,11 @@
 
 int main(int argc, char **argv) {
         Options o;
+        int gate;
 
         log_setup("bailey", LOG_LEVEL_INFO);
+        if (ahead_waits(argc, argv, &gate) && ahead_wait(gate, &argc, &argv) < 0)
+                return EXIT_NOT_RUN;
         if (fd_fill_standard() < 0)
                 return EXIT_NOT_RUN;
         if (options_parse(argc, argv, &o) < 0)

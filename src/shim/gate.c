@@ -36,7 +36,7 @@ static void refuse(Shim *s, const char *text) {
         (void) kill(s->child.pid, SIGKILL);
 }
 
-static void let_go(Shim *s) {
+void gate_let_go(Shim *s) {
         _cleanup_free_ char *directory = NULL;
 
         int r = group_new(s->event, s->child.pid, s->options->scope, &s->group, &directory);
@@ -63,7 +63,7 @@ static int on_launcher(_unused_ sd_event_source *source, _unused_ int fd, _unuse
         if (s->child_ended || s->stopping)
                 return 0;
         if (r >= 0 && streq(message_type(m), "release"))
-                let_go(s);
+                gate_let_go(s);
         else if (r >= 0 && streq(message_type(m), "abort") && json_get_string(message_object(m), "text", &text) >= 0)
                 refuse(s, text);
         else

@@ -10,3 +10,5 @@ void gate_tell(Shim *s, const char *type, const char *text);
 
 /* Tells which process waits. It is let go, or killed with s->refused set, when the launcher has answered. */
 int gate_ask_for_scope(Shim *s);
+/* Of one whose scope is made already: let go, or killed with s->refused set when it is not in it. */
+void gate_let_go(Shim *s);
