@@ -583,14 +583,10 @@ int shim_run(ShimOptions *options) {
         if (r < 0)
                 return fail(s, r, what);
         r = start(s, &what);
-        if (r >= 0 && options->scope) {
+        if (r >= 0 && options->scope && options->ahead_made == s->child.pid)
+                let_go(s); /* which looks whether it is in the scope that the launcher has made */
+        else if (r >= 0 && options->scope && (r = ask_for_scope(s)) < 0)
                 what = "its scope";
-                /* One that is made already is the launcher's whole word. That this process is in it is looked at here, as always. */
-                if (options->ahead_made == s->child.pid)
-                        let_go(s);
-                else
-                        r = ask_for_scope(s);
-        }
         if (r < 0) {
                 if (s->child.pid > 0)
                         (void) kill(s->child.pid, SIGKILL);
