@@ -168,7 +168,7 @@ int run_watch_shim(Run *run, int pidfd);
 /* Connects to the session's shim: a client in run->shim, or a negative errno. */
 int run_reach_shim(Run *run);
 
-/* session-talk.c */
+/* session-conversation.c */
 /* Its shim is there: where the session is talked to, that begins. */
 void run_converse(Run *run);
 /* Its shim cannot be asked any more. Each prompt has ended, and text says why; NULL: the next errandd goes on with them. */

@@ -67,12 +67,13 @@ static void show_session(int argc, char *argv[], char *const *arguments) {
         }
 }
 
-static int prepare(int fd, Ahead *a) {
+static int prepare(int fd, Message *m, Ahead *a) {
         _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_close_ int bailey = message_take_fd(m, "bailey");
 
-        if (a->first > 0)
+        if (a->first > 0 || bailey < 0)
                 return -EBADMSG;
-        int r = child_fork_ahead(&a->first, &a->gate);
+        int r = child_fork_ahead(bailey, &a->first, &a->gate);
         if (r < 0)
                 return r;
         _cleanup_close_ int pidfd = pidfd_open(a->first, 0);
@@ -95,7 +96,7 @@ static int receive_start(int fd, Ahead *a) {
                         return r;
                 if (!streq(message_type(m), "prepare"))
                         return read_start(m, a);
-                r = prepare(fd, a);
+                r = prepare(fd, m, a);
                 if (r < 0)
                         return r;
         }

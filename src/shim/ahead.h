@@ -2,8 +2,9 @@
 #pragma once
 
 /* A shim that was started before there was a session for it. It has its libraries, and nothing of anybody's: what a started one finds in its
- * arguments comes in one message, {"v":1,"type":"start","arguments":[…],"fds":[names]}, with "made" the pid of the process whose scope is made, and is answered with {"type":"taken"} before
- * anything else is done. Before it {"type":"prepare"} may come, once: the session's first process is forked, for its scope to be made around it,
+ * arguments comes in one message, {"v":1,"type":"start","arguments":[…],"fds":[names]}, with "made" the pid of the process whose scope is made, and is
+ * answered with {"type":"taken"} before anything else is done. Before it {"type":"prepare","fds":["bailey"]} may come, once: the session's first process is
+ * made, for its scope to be made around it,
  * and {"type":"waiting","pid","fds":["pidfd"]} is the answer. */
 
 #include <sys/types.h>

@@ -42,6 +42,9 @@ def _(t):
     t.equal([os.readlink(f"/proc/{first}/fd/{n}").split(":")[0] for n in sorted(os.listdir(f"/proc/{first}/fd"), key=int)][3:], ["socket"], "what it has")
     with open(f"/proc/{first}/comm", encoding="ascii") as f:
         t.equal(f.read(), "bailey-ahead\n", "what it is")
+    t.equal(words(first)[:2], ["bailey", "--wait-fd"], "its arguments")
+    with open(f"/proc/{first}/environ", "rb") as f:
+        t.equal(f.read(), b"", "its environment")
     out, write = os.pipe()
     s = launcher.session("comes", "sh", "-c", "env; ls /proc/self/fd | tr '\\n' ' '; ulimit -c; read x; exit 7", stdio={"stdout": write, "stdin": os.open("/dev/null", os.O_RDONLY)},
                          environment={"MINE": "yes"}, fileMax=1 << 20, scope=scope("comes", **LIMITS))
@@ -70,8 +73,7 @@ def _(t):
     t.equal(children(s.pid), [first], "its first process")
     terminal = s.attach()
     terminal.until("begin")
-    with open(f"/proc/{first}/environ", "rb") as f:
-        t.contains(f.read().split(b"\0"), f"BAILEY_CGROUP_ROOT={group.path}/errand-session-tells.scope".encode(), "bailey's environment")
+    t.check(os.path.isdir(f"{group.path}/errand-session-tells.scope/payload"), "a group that bailey made in it")
     t.equal(sorted(waits(group, "tells")), sorted(descendants(s.pid)), "what is in the scope: all but the shim")
     launcher.channel.request("stop", session="tells")
     s.ended()
