@@ -55,6 +55,7 @@ int session_adopt(Session *s) {
         if (!run)
                 return -ENOMEM;
         s->run = run;
+        run->found = true;
         s->settle = 0;
         session_keep_limits(s, run->config);
         run->shim_state = SHIM_RUNS;

@@ -27,6 +27,7 @@ int run_add_waiter(Run *run, bool for_start, Done done, void *userdata) {
 void run_answer(Run *run, bool for_start, const Fault *fault) {
         Waiter **at = &run->waiters;
 
+        session_tell_changed(run->session);
         while (*at) {
                 Waiter *w = *at;
                 if (w->for_start != for_start) {
@@ -189,6 +190,7 @@ static void run_finish(Run *run) {
                 log_session_error(s->record->id, "nothing was run: %s", s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
+        session_tell_changed(s);
         if (m->observer.session_exited)
                 m->observer.session_exited(s, s->record->exit_reason ?: "lost", (int) s->record->exit_status, m->observer.userdata);
         answer_all(m, s, run);
