@@ -212,6 +212,7 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
                 BusLink *l = *p;
 
                 if (!l->dead) {
+                        bus_unread_ask(l);
                         p = &l->next;
                         continue;
                 }
@@ -228,7 +229,7 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 
         if (!b)
                 return -ENOMEM;
-        *b = (Bus){.manager = m, .listen_fd = -EBADF};
+        *b = (Bus){.manager = m, .listen_fd = -EBADF, .max_links = BUS_CLIENTS_MAX};
         if (options) {
                 b->authorizer = options->authorizer;
                 b->lost = options->lost;

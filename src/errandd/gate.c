@@ -371,11 +371,17 @@ static int pass_others(BusConnection *c, sd_bus_message *m) {
         return !c->shared;
 }
 
+/* Of what libsystemd will answer, or the gate; handlers count what they say beyond it. */
+static size_t answer_size(const Action *action) {
+        return action && streq(action->member, "Introspect") ? BUS_UNREAD_INTROSPECT_BYTES : BUS_UNREAD_CALL_BYTES;
+}
+
 int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
         BusConnection *c = userdata;
         BusLink *l = c->current;
         Held *answer;
+        bool refused;
         int r;
 
         r = pass_others(c, m);
@@ -395,11 +401,18 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         c->admitted = NULL;
         stored_receipt_list_done(&c->receipt);
         answer = held_take(l, m);
-        r = pass(l, m, answer, &p, error);
+        r = bus_unread_may_answer(l, error);
+        refused = r <= 0;
+        if (r > 0)
+                r = pass(l, m, answer, &p, error);
         if (answer)
                 held_free(answer);
-        if (r == -EINPROGRESS)
+        if (r == -EINPROGRESS || (refused && r == 0))
                 return 1;
+        if (refused)
+                bus_unread_add_refusal(l);
+        else if (sd_bus_message_get_expect_reply(m) > 0)
+                bus_unread_add_answer(l, answer_size(p.action));
         if (r < 0)
                 return r;
         c->admitted = p.session;

@@ -98,15 +98,8 @@ static int deed_grants(BusTarget *t, _unused_ const Say *said, char **ret_reply,
 
         r = grant_clock_now(&now);
         for (size_t i = 0; i < l->n_grants && r >= 0; i++)
-                if (!l->grants[i].pending && grant_in_force(&l->grants[i], &now) && n++ < LISTED_MAX) {
-                        char *longer;
-
-                        r = asprintf(&longer, "%s%s%s (%s)", list ?: "", list ? ", " : "", l->grants[i].host, grant_duration_text(&l->grants[i], span));
-                        if (r >= 0) {
-                                free(list);
-                                list = longer;
-                        }
-                }
+                if (!l->grants[i].pending && grant_in_force(&l->grants[i], &now) && n++ < LISTED_MAX)
+                        r = string_append(&list, "%s%s (%s)", list ? ", " : "", l->grants[i].host, grant_duration_text(&l->grants[i], span));
         if (r < 0)
                 return out_of_memory(f);
         r = n == 0           ? asprintf(ret_reply, "Nothing is granted beyond what is configured.")
@@ -188,7 +181,10 @@ static int do_now(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error
         int r;
 
         r = deeds[said->verb].now(t, said, &reply, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, "s", reply);
+        if (r < 0)
+                return bus_fault(error, &f, r);
+        bus_unread_add_answer(t->link, strlen(reply));
+        return sd_bus_reply_method_return(m, "s", reply);
 }
 
 static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error *error) {

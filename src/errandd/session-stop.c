@@ -395,8 +395,8 @@ int session_stop(Session *s, Done done, void *userdata, Fault *f) {
                 run_fail(run, ERROR_SETUP, "it was stopped before anything ran");
                 return 0;
         }
+        run_stop(run); /* first: where the disk holds up who writes to it, the way out is shut all the same */
         if (state == SESSION_RUNNING)
                 (void) session_set_state(s, SESSION_STOPPING);
-        run_stop(run);
         return 0;
 }

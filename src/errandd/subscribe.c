@@ -126,7 +126,7 @@ static int send(BusLink *l, const Event *e) {
         if (r >= 0)
                 r = sd_bus_send(l->connection->bus, m, NULL);
         if (r >= 0)
-                bus_unread_add(l, m);
+                bus_unread_add_signal(l, m);
         return r;
 }
 
@@ -146,7 +146,7 @@ static bool may_hear(BusLink *l, uid_t owner, const char *id) {
 
 /* What an agent writes may be more than a subscriber reads, and has up to 16 KiB a piece: there it is left out, and counted. */
 static bool leave_out(BusLink *l, const Event *e, uint64_t queued) {
-        if (!e->update || !update_kind_is_text(e->update->kind) || (queued < BUS_QUEUED_UPDATES_MAX && l->unread < BUS_UNREAD_UPDATES_MAX))
+        if (!e->update || !update_kind_is_text(e->update->kind) || (queued < BUS_QUEUED_UPDATES_MAX && l->unread.signals < BUS_UNREAD_UPDATES_MAX))
                 return false;
         l->missed++;
         return true;
@@ -171,7 +171,7 @@ static void tell(Bus *b, const char *id, uid_t owner, const Event *e) {
                 if (!may_hear(l, owner, id))
                         continue;
                 if (sd_bus_get_n_queued_write(l->connection->bus, &queued) < 0 || queued >= BUS_QUEUED_SIGNALS_MAX ||
-                    l->unread >= BUS_UNREAD_SIGNALS_MAX) {
+                    l->unread.signals >= BUS_UNREAD_SIGNALS_MAX) {
                         drop(l);
                         continue;
                 }

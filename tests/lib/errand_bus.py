@@ -208,6 +208,8 @@ class Connection:
             m = self.receive()
             if m["kind"] == SIGNAL:
                 self.signals.append(m)
+            elif m["kind"] == METHOD:
+                self.answer_ping(m)
             elif m.get("reply_serial") in serials:
                 return m
 
@@ -216,6 +218,11 @@ class Connection:
         if m["kind"] == ERROR:
             raise BusError(m["error"], m["body"][0] if m["body"] else "")
         return m["body"]
+
+    def answer_ping(self, m):
+        """As libraries do: whoever sent it learns that what came before was taken."""
+        if (m["interface"], m["member"]) == ("org.freedesktop.DBus.Peer", "Ping"):
+            self._write(RETURN, [(5, ("u", m["serial"])), (6, ("s", m["sender"]))], "", ())
 
     def get(self, path, interface, name):
         return self.call(path, "org.freedesktop.DBus.Properties", "Get", "ss", interface, name)[0]

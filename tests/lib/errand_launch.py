@@ -3,10 +3,10 @@
 
 import array
 import contextlib
+import fcntl
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -204,19 +204,11 @@ class Launcher:
             return f.read()
 
 
-@contextlib.contextmanager
 def directory_outside_of_tmp():
-    import tempfile
-    directory = tempfile.mkdtemp(prefix="errand-test-", dir="/var/tmp")
-    os.chmod(directory, 0o755)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    return errand_test.temporary_directory(where="/var/tmp")
 
 
 def _dup_above(fd, least):
-    import fcntl
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)
 
 
