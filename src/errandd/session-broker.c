@@ -146,10 +146,14 @@ static int set_up(Run *run, Fault *f) {
         return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r)) : 0;
 }
 
-/* Its sandbox is made meanwhile: bailey runs nothing before the broker has said that it is ready, which it is when it was set up. */
-static int set_up_and_launch(Run *run, const Identity *payload, Fault *f) {
-        int r = set_up(run, f);
-        return r < 0 ? r : run_launch(run, payload, f);
+/* The launch first, since what it sets going takes longest: bailey runs nothing before the broker has said that it is ready, which it is when it was set up. */
+static int launch_and_set_up(Run *run, const Identity *payload, Fault *f) {
+        int r = run_launch(run, payload, f);
+        if (r >= 0)
+                r = set_up(run, f);
+        if (r >= 0) /* broker and shim have theirs now */
+                run->credentials = credentials_free(run->credentials);
+        return r;
 }
 
 static void on_started(void *userdata) {
@@ -161,7 +165,7 @@ static void on_started(void *userdata) {
                 return;
         int r = session_prepare_identity(run->session, &payload, &f);
         if (r >= 0)
-                r = set_up_and_launch(run, &payload, &f);
+                r = launch_and_set_up(run, &payload, &f);
         if (r < 0)
                 run_fail(run, f.code, "%s", f.text ?: "out of memory");
         fault_done(&f);
@@ -223,7 +227,7 @@ int run_start_broker(Run *run, const Identity *payload, Fault *f) {
         run->broker = mode->units ? spare_take_broker(s->manager, s->record->id, &mine) : NULL;
         if (run->broker) {
                 run->broker_state = BROKER_BEGINS;
-                return set_up_and_launch(run, payload, f);
+                return launch_and_set_up(run, payload, f);
         }
         return mode->units ? start_unit(run, false, f) : start_child(run, directory, payload, f);
 }

@@ -403,8 +403,8 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
         if (r < 0)
                 return r;
         run->shim_state = SHIM_ASKED;
-        /* Broker and shim have theirs now. */
-        run->credentials = credentials_free(run->credentials);
+        if (run->port == 0) /* no broker needs them */
+                run->credentials = credentials_free(run->credentials);
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = safe_close(s->stdio[i]);
         return 0;

@@ -57,7 +57,7 @@ typedef enum ShimState {
 
 typedef struct Run {
         Session *session;
-        Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
+        Credentials *credentials; /* until launch and set-up were handed over: then broker and shim have their own */
         char **allow;             /* what the broker is told */
         Config *config;           /* in force when it was started, or found again: a reload concerns the next one */
         SessionNetwork network;   /* of a run that this errandd launched */

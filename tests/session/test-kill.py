@@ -27,6 +27,8 @@ class Running:
         self.process = self.first.start("echo", "granted")
         self.process.stdout.readline()
         t.contains(self.process.stdout.readline(), "waiting", "the agent's second line")
+        # The launcher looks at the disk now, in a process of its name.
+        wait_for(lambda: len(self.errand.find("errand-launch")) == 1, "the end of that look")
         self.all = self.errand.family()
         # In the order of their making: bailey as it supervises, and as PID 1 of the session; the agent is what is left.
         bailey = [pid for pid, name in self.all.items() if name == "bailey"]
@@ -108,7 +110,7 @@ def _(t):
 def _(t):
     errand = Errand(t, {"sandbox": {"gracePeriodMs": 5000, "egress": {"allow": []}}, "timeouts": {"startupMs": 1000}})
     process, _ = errand.started("keeps", "/bin/sh", "-c", "echo here; read line")
-    (launcher,) = errand.find("errand-launch")
+    launcher = errand.find("errand-launch")[0]
     os.kill(launcher, signal.SIGSTOP)
     late = errand.start("/bin/sh", "-c", "read line; touch was-here", options=("--id", "late"))
     wait_for(lambda: "session late: failed" in errand.log(), "the end of the start")
