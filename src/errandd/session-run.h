@@ -55,6 +55,15 @@ typedef enum ShimState {
         SHIM_GONE,
 } ShimState;
 
+/* How errandd goes on trying to have a connection to the shim. */
+typedef struct ShimLink {
+        sd_event_source *again;
+        usec_t pause;   /* before the next try but one */
+        usec_t since;   /* monotonic: the last connection was made then */
+        uint64_t breaks;
+        bool strange;   /* somebody else was found in its place, and that was told */
+} ShimLink;
+
 typedef struct Run {
         Session *session;
         Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
@@ -72,7 +81,10 @@ typedef struct Run {
         ShimClient *shim;         /* NULL: cannot be asked, now or ever */
         Conversation *conversation; /* NULL: it is not talked to, or cannot be */
         int shim_pidfd;
+        pid_t shim_pid;           /* its, while shim_end waits for that */
         sd_event_source *shim_end;
+        ShimLink shim_link;
+        bool shim_stops;          /* it has been asked to stop */
         int events;
         sd_event_source *events_watch;
         bool started, exited;     /* as the events say */
@@ -163,10 +175,14 @@ void run_read_events(Run *r);
 int run_watch_events(Run *run);
 /* Reads what there is to read, and acts on nothing. */
 void run_take_lines(Run *run);
+
+/* session-shim.c */
 /* pidfd: the shim's, taken */
 int run_watch_shim(Run *run, int pidfd);
-/* Connects to the session's shim: a client in run->shim, or a negative errno. */
+/* Connects to the session's shim: a client in run->shim, or a negative errno. When the connection breaks it is made anew, while the shim is watched. */
 int run_reach_shim(Run *run);
+/* The same, and what there is to say to it follows, now or when it can be reached. It is watched. */
+void run_connect_shim(Run *run);
 
 /* session-talk.c */
 /* Its shim is there: where the session is talked to, that begins. */
@@ -183,6 +199,8 @@ void run_scope_ended(Run *run);
 void run_stop_for(Run *run, const char *why, const char *format, ...) _printf_(3, 4);
 /* Broker closed, then the shim asked: what a state of stopping means. */
 void run_stop(Run *run);
+/* The shim has been asked to stop, and may not have heard it. */
+void run_repeat_stop(Run *run);
 /* The run goes from memory, and what it stands for goes on. */
 void run_leave(Session *s);
 void run_check_finished(Run *r); /* may free it */

@@ -104,6 +104,7 @@ static void run_free(Manager *m, Run *run) {
         strv_free(run->allow);
         sd_event_source_disable_unref(run->events_watch);
         sd_event_source_disable_unref(run->shim_end);
+        sd_event_source_disable_unref(run->shim_link.again);
         sd_event_source_disable_unref(run->deadline);
         run_drop_shim(run, NULL);
         broker_client_free(run->broker);
@@ -314,11 +315,23 @@ static void ask_shim_to_stop(Run *run, usec_t grace) {
         Session *s = run->session;
         int r = run->shim ? shim_client_stop(run->shim, grace, run->why_text, NULL, NULL) : -ENOTCONN;
 
+        run->shim_stops = true;
         if (r < 0 && run->shim_state == SHIM_RUNS && run->shim_pidfd >= 0)
                 r = signal_shim(run, SIGTERM);
         if (r < 0 && run->shim_state == SHIM_RUNS)
                 log_session_warning_errno(r, s->record->id, "its shim cannot be asked to stop: %m");
         arm_overdue(run, grace + SHIM_PATIENCE_USEC);
+}
+
+/* A second time shortens the time at most; the sentence for the transcript has been said, or is not worth saying twice. */
+void run_repeat_stop(Run *run) {
+        if (!run->shim_stops || run->shim_state != SHIM_RUNS || run->exited)
+                return;
+        int r = run->shim ? shim_client_stop(run->shim, run->started ? run->session->record->grace_period : 0, NULL, NULL, NULL) : -ENOTCONN;
+        if (r < 0 && run->shim_pidfd >= 0)
+                r = signal_shim(run, SIGTERM);
+        if (r < 0)
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be asked to stop: %m");
 }
 
 static void on_closed_for_end(_unused_ Message *m, _unused_ const char *problem, void *userdata) {

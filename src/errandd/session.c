@@ -206,9 +206,11 @@ int session_ingest(Session *s, bool final) {
         return r;
 }
 
-static void on_signalled(_unused_ Message *m, const char *problem, void *userdata) {
-        if (problem)
+static void on_signalled(Message *m, const char *problem, void *userdata) {
+        if (problem && m)
                 log_session_warning((const char *) userdata, "a signal was not delivered: %s", problem);
+        else if (problem)
+                log_session_warning((const char *) userdata, "errandd's connection to its shim broke, and whether a signal was delivered is not known");
         free(userdata);
 }
 
@@ -218,8 +220,11 @@ static int check_shim(Session *s, const char *what, Fault *f) {
 
         if (state != SESSION_RUNNING && state != SESSION_STOPPING)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; %s needs one that runs", s->record->id, session_state_to_string(state), what);
-        if (!s->run || !s->run->shim)
+        if (!s->run || s->run->shim_state != SHIM_RUNS || s->run->exited)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is ending", s->record->id);
+        if (!s->run->shim)
+                return fault_set(f, ERROR_WRONG_STATE, "the shim of session %s cannot be reached at the moment, and errandd goes on trying; ask again in a while",
+                                 s->record->id);
         return 0;
 }
 
