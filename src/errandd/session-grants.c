@@ -97,14 +97,37 @@ void session_arm_expiry(Session *s) {
                 log_session_warning_errno(r, s->record->id, "no timer for its grants, ignoring: the broker ends them: %m");
 }
 
-static void on_broker_answer(_unused_ Message *m, const char *problem, void *userdata) {
-        if (problem)
-                log_session_warning((const char *) userdata, "its broker refused a change of grants: %s", problem);
-        free(userdata);
+/* A change that the broker has not answered. */
+typedef struct Telling {
+        Manager *manager;
+        char id[SESSION_ID_MAX + 1];
+        uint32_t revoke; /* that grant; 0: one is given */
+        bool again;
+} Telling;
+
+/* It is told again when there is another connection, before any grant; a broker that could be told neither then nor now is none. */
+static void keep_revocation(Session *s, uint32_t number) {
+        Run *run = s->run;
+
+        if (!run || !run->broker || run->broker_state >= BROKER_CLOSING)
+                return;
+        uint32_t *longer = reallocarray(run->unrevoked, run->n_unrevoked + 1, sizeof(uint32_t));
+        if (!longer) {
+                broker_client_end(run->broker);
+                return;
+        }
+        run->unrevoked = longer;
+        longer[run->n_unrevoked++] = number;
 }
 
-static void on_told_again(_unused_ Message *m, _unused_ const char *problem, void *userdata) {
-        free(userdata); /* a grant that it has already is refused */
+static void on_broker_answer(Message *m, const char *problem, void *userdata) {
+        _cleanup_free_ Telling *t = userdata;
+        Session *s = m ? NULL : manager_find(t->manager, t->id);
+
+        if (s && t->revoke > 0)
+                keep_revocation(s, t->revoke);
+        else if (m && problem && !t->again) /* a grant that it has already, or not any more, is refused */
+                log_session_warning(t->id, "its broker refused a change of grants: %s", problem);
 }
 
 /* g, or NULL and the number of the one to revoke. */
@@ -117,15 +140,29 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) 
                 return -EAGAIN; /* it may come back with what it had */
         if (!run || run->broker_state != BROKER_WORKS)
                 return 0; /* it gets those in force with its set-up */
-        char *id = strdup(s->record->id);
-        if (!id)
+        Telling *t = malloc(sizeof(Telling));
+        if (!t)
                 return -ENOMEM;
+        *t = (Telling){.manager = s->manager, .revoke = g ? 0 : revoke, .again = again};
+        (void) snprintf(t->id, sizeof(t->id), "%s", s->record->id);
         r = g ? grant_clock_now(&now) : 0;
         if (r >= 0)
-                r = g ? broker_client_grant(run->broker, g, &now, again ? on_told_again : on_broker_answer, free, id)
-                      : broker_client_revoke(run->broker, revoke, on_broker_answer, free, id);
+                r = g ? broker_client_grant(run->broker, g, &now, on_broker_answer, free, t)
+                      : broker_client_revoke(run->broker, revoke, on_broker_answer, free, t);
         if (r < 0)
-                free(id);
+                free(t);
+        return r;
+}
+
+static int revoke_again(Session *s) {
+        Run *run = s->run;
+        int r = 0;
+
+        while (run && run->n_unrevoked > 0 && r >= 0) {
+                r = tell_broker(s, NULL, run->unrevoked[run->n_unrevoked - 1], true);
+                if (r >= 0)
+                        run->n_unrevoked--;
+        }
         return r;
 }
 
@@ -133,6 +170,8 @@ int session_grants_to_broker(Session *s, bool again) {
         GrantClock now;
 
         int r = grant_clock_now(&now);
+        if (r >= 0)
+                r = revoke_again(s);
         if (r < 0)
                 return r;
         (void) prune(s, &now);

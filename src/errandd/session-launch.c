@@ -234,8 +234,10 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
                 problem = "its answer was not understood";
         if (problem) {
                 run->shim_state = SHIM_NONE;
-                if (!m)
+                if (!m) {
                         stop_unknown_shim(run);
+                        run->session->undone = true; /* a launcher that lives may have one yet */
+                }
                 run_take_lines(run); /* a shim that got so far says it better */
                 run_fail(run, ERROR_SETUP, "errand-launch: %s", problem);
                 return;
@@ -352,6 +354,10 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 r = seal_secrets(run, &p, f);
         if (r >= 0)
                 r = open_files(run, &p, f);
+        if (s->undone) { /* before this launch, so that it is not stopped for it */
+                s->undone = false;
+                (void) launch_client_stop(launcher, s->record->id);
+        }
         /* Before anything is written: what the project has now does not count. */
         int q = r < 0 ? 0 : disk_watch_new(run, &run->disk);
         if (q < 0)

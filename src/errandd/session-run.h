@@ -68,6 +68,8 @@ typedef struct Run {
         Session *session;
         Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
         char **allow;             /* what the broker is told */
+        uint32_t *unrevoked;      /* grants whose revocation a broker was told, and may not have heard: its connection broke */
+        size_t n_unrevoked;
         Config *config;           /* in force when it was started, or found again: a reload concerns the next one */
         SessionNetwork network;   /* of a run that this errandd launched */
         uint16_t port;            /* 0: no broker */
@@ -85,6 +87,7 @@ typedef struct Run {
         sd_event_source *shim_end;
         ShimLink shim_link;
         bool shim_stops;          /* it has been asked to stop */
+        bool shim_killed;         /* and, since it did not, been sent SIGKILL, which is repeated */
         int events;
         sd_event_source *events_watch;
         bool started, exited;     /* as the events say */

@@ -137,7 +137,7 @@ static void settle_exit(Shim *s) {
         e->text = n < 0 ? NULL : text;
 }
 
-static void tell_launcher(Shim *s, const char *type, const char *text);
+static int tell_launcher(Shim *s, const char *type, const char *text);
 
 static void end(Shim *s) {
         if (s->state == SHIM_EXITED)
@@ -145,7 +145,7 @@ static void end(Shim *s) {
         if (group_oom_kills(s->group) > 0)
                 events_log(s->events, "its memory was used up: the kernel ended some of its processes");
         settle_exit(s);
-        tell_launcher(s, "error", s->exit.text);
+        (void) tell_launcher(s, "error", s->exit.text);
         if (s->n_log_lines > LOG_LINES_MAX)
                 events_log(s->events, "more of bailey's messages were left out");
         if (s->conversation)
@@ -446,19 +446,19 @@ static int start(Shim *s, const char **ret_what) {
         return r;
 }
 
-static void tell_launcher(Shim *s, const char *type, const char *text) {
+static int tell_launcher(Shim *s, const char *type, const char *text) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         int *fd = &s->options->fds[SHIM_FD_LAUNCHER];
 
         if (*fd < 0)
-                return;
+                return 0;
         message_open(&w, type);
         if (text)
                 json_add_string(&w, "text", text);
-        /* It may be gone, which does not matter here. */
-        (void) message_send(*fd, &w, NULL, 0);
+        int r = message_send(*fd, &w, NULL, 0);
         s->launcher_io = sd_event_source_disable_unref(s->launcher_io);
         *fd = safe_close(*fd);
+        return r;
 }
 
 /* ---- the scope ---- */
@@ -468,6 +468,12 @@ static void refuse(Shim *s, const char *text) {
         s->refused = strdup(text);
         s->child.gate = safe_close(s->child.gate);
         (void) kill(s->child.pid, SIGKILL);
+}
+
+/* Where the launcher has gone by now, errandd has heard of no session, and found no socket of it if it looked before that was made. */
+static void tell_ready(Shim *s) {
+        if (tell_launcher(s, "ready", NULL) < 0)
+                refuse(s, "errand-launch went before the session was known to run");
 }
 
 static void let_go(Shim *s) {
@@ -482,7 +488,7 @@ static void let_go(Shim *s) {
         if (r < 0)
                 refuse(s, "its first process ended before the scope was made");
         else
-                tell_launcher(s, "ready", NULL);
+                tell_ready(s);
 }
 
 static int on_launcher(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
@@ -529,7 +535,7 @@ static int fail(Shim *s, int error, const char *what) {
         log_error_errno(error, "The session %s cannot be started, %s: %m", s->options->session, what);
         if (asprintf(&text, "the shim cannot set up %s: %s", what, strerror(-error)) < 0)
                 text = NULL;
-        tell_launcher(s, "error", text ?: "the shim is out of memory");
+        (void) tell_launcher(s, "error", text ?: "the shim is out of memory");
         return error;
 }
 
@@ -593,7 +599,7 @@ int shim_run(ShimOptions *options) {
                 return fail(s, r, what);
         }
         if (!options->scope)
-                tell_launcher(s, "ready", NULL);
+                tell_ready(s);
         r = sd_event_loop(s->event);
         return r < 0 ? log_error_errno(r, "The session %s is no longer watched: %m", options->session) : s->lost ? -EIO : 0;
 }

@@ -28,8 +28,9 @@ def opened(pid):
         os.close(pidfd)
 
 
-def connection(pid, path):
-    """Of that process to the socket whose path ends so: its number there and a copy of it, (number, socket); None: there is none."""
+def connection(pid, path, own=False):
+    """Of that process to the socket whose path ends so, or, own, which it has accepted there: its number and a copy of it, (number, socket); None: there
+    is none."""
     with opened(pid) as pidfd:
         for name in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
@@ -37,17 +38,18 @@ def connection(pid, path):
                     continue
                 copy = socket.socket(fileno=duplicate(pidfd, int(name)))
                 with contextlib.suppress(OSError):
-                    if copy.family == socket.AF_UNIX and str(copy.getpeername()).endswith(path):
+                    other = copy.getpeername()  # there is none of one that listens
+                    if copy.family == socket.AF_UNIX and str(copy.getsockname() if own else other).endswith(path):
                         return int(name), copy
                 copy.close()
     return None
 
 
-def wait_connection(pid, path):
+def wait_connection(pid, path, own=False):
     found = []
 
     def look():
-        found.extend(filter(None, [connection(pid, path)]))
+        found.extend(filter(None, [connection(pid, path, own)]))
         return found
     errand_launch.wait_for(look)
     return found[0]
