@@ -11,6 +11,7 @@
 #include "basic/clock.h"
 #include "basic/fd.h"
 #include "basic/parse.h"
+#include "basic/program.h"
 #include "basic/text.h"
 
 /* What the namespace looks like from inside: nothing of it is the host's. Locally administered MAC addresses. */
@@ -88,19 +89,6 @@ int pasta_arguments(const Network *n, const char *program, char ***ret) {
 
 /* ---- the keeper ---- */
 
-/* The namespaces take the place of the standard streams, because newer versions close all else that they inherit. */
-_noreturn_ static void execute(char *const *arguments, int user_namespace, int network_namespace, int errors) {
-        static char *none[] = {NULL};
-        sigset_t empty;
-
-        (void) sigemptyset(&empty);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && chdir("/") >= 0 && dup2(network_namespace, STDIN_FILENO) >= 0 &&
-            dup2(user_namespace, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 && fd_close_all_except(3, NULL, 0) >= 0 &&
-            sigprocmask(SIG_SETMASK, &empty, NULL) >= 0)
-                (void) execve(arguments[0], arguments, none);
-        _exit(127);
-}
-
 static void kill_children(void) {
         char path[64], list[512];
 
@@ -147,8 +135,8 @@ _noreturn_ static void keeper(char *const *arguments, pid_t parent, int user_nam
             fd_close_all_except(3, (const int[]){user_namespace, network_namespace, answer}, 3) < 0)
                 _exit(EXIT_FAILURE);
         pid_t pid = fork();
-        if (pid == 0)
-                execute(arguments, user_namespace, network_namespace, answer);
+        if (pid == 0) /* The namespaces take the place of the standard streams, because newer versions close all else that they inherit. */
+                program_execute(-EBADF, arguments, &(ProgramStreams){.input = network_namespace, .output = user_namespace, .errors = answer}, -1);
         safe_close(user_namespace);
         safe_close(network_namespace);
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -3,11 +3,8 @@
 #include <linux/if_tun.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <signal.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bailey/group.h"
@@ -15,7 +12,7 @@
 #include "bailey/pasta.h"
 #include "bailey/trial.h"
 #include "basic/fd.h"
-#include "basic/io.h"
+#include "basic/program.h"
 #include "basic/text.h"
 
 void trial_control_group(_unused_ const Mechanism *m, Outcome *ret) {
@@ -112,23 +109,6 @@ void trial_nftables(const Mechanism *m, Outcome *ret) {
 
 /* ---- pasta ---- */
 
-/* What the program inside says, or pasta when it fails, is read from one pipe each. */
-static pid_t start_pasta(const char *program, int output, int errors) {
-        char *const arguments[] = {(char *) program, (char *) "--config-net", (char *) "-q", (char *) "-t", (char *) "none", (char *) "-u",
-                                   (char *) "none", (char *) "-T", (char *) "none", (char *) "-U", (char *) "none", (char *) "--",
-                                   (char *) "/bin/cat", (char *) "/proc/net/route", NULL};
-        char *const none[] = {NULL};
-
-        pid_t pid = fork();
-        if (pid != 0)
-                return pid;
-        _cleanup_close_ int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-        if (null >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && chdir("/") >= 0 && dup2(null, STDIN_FILENO) >= 0 &&
-            dup2(output, STDOUT_FILENO) >= 0 && dup2(errors, STDERR_FILENO) >= 0 && fd_close_all_except(3, NULL, 0) >= 0)
-                (void) execve(program, arguments, none);
-        _exit(127);
-}
-
 /* The lines of proc_net_route: name, destination; a default route's is 00000000. */
 static bool has_default_route(const char *text) {
         for (const char *line = text; *line; line += strspn(line, "\n")) {
@@ -142,32 +122,21 @@ static bool has_default_route(const char *text) {
 
 void trial_pasta(_unused_ const Mechanism *m, Outcome *ret) {
         const char *program = pasta_find();
-        char text[4096] = "", said[512] = "";
-        int output[2], errors[2], status = 0;
+        char said[4096] = "";
 
         if (!program) {
                 outcome_fails(ret, 0, "it is not in " PASTA_PLACES);
                 return;
         }
-        if (pipe2(output, O_CLOEXEC) < 0 || pipe2(errors, O_CLOEXEC) < 0) {
-                outcome_fails(ret, errno, "pipe");
-                return;
-        }
-        pid_t pid = start_pasta(program, output[1], errors[1]);
-        safe_close(output[1]);
-        safe_close(errors[1]);
-        ssize_t n = read_all(output[0], text, sizeof(text) - 1);
-        text[MAX(n, 0)] = 0;
-        n = read_all(errors[0], said, sizeof(said) - 1);
-        said[MAX(n, 0)] = 0;
-        if (pid < 0 || waitpid(pid, &status, 0) < 0)
-                outcome_fails(ret, errno, "%s cannot be run", program);
-        else if (status != 0)
+        const char *const arguments[] = {program, "--config-net", "-q", "-t", "none", "-u", "none", "-T", "none", "-U", "none", "--",
+                                         "/bin/cat", "/proc/net/route", NULL};
+        int r = program_run(-EBADF, arguments, "", -1, said, sizeof(said));
+        if (r < 0 && r != -EPIPE)
+                outcome_fails(ret, -r, "%s cannot be run", program);
+        else if (r != 0)
                 outcome_fails(ret, 0, "%s failed%s%.*s", program, *said ? ": " : "", (int) strcspn(said, "\n"), said);
-        else if (!has_default_route(text))
+        else if (!has_default_route(said))
                 outcome_fails(ret, 0, "%s ran, and connected nothing", program);
         else
                 outcome_works(ret, "%s", program);
-        safe_close(output[0]);
-        safe_close(errors[0]);
 }

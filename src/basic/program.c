@@ -25,18 +25,18 @@ static bool keep_capability(int capability) {
         return syscall(SYS_capset, &header, data) >= 0 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) >= 0;
 }
 
-_noreturn_ static void execute(int program, const char *const *arguments, int input, int output, int capability) {
+_noreturn_ void program_execute(int program, char *const *arguments, const ProgramStreams *streams, int capability) {
         static char *const none[] = {NULL};
         sigset_t empty;
 
         (void) sigemptyset(&empty);
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && keep_capability(capability) && chdir("/") >= 0 && dup2(input, STDIN_FILENO) >= 0 &&
-            dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0 && fd_close_all_except(3, &program, program >= 0) >= 0 &&
-            sigprocmask(SIG_SETMASK, &empty, NULL) >= 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) >= 0 && keep_capability(capability) && chdir("/") >= 0 && dup2(streams->input, STDIN_FILENO) >= 0 &&
+            dup2(streams->output, STDOUT_FILENO) >= 0 && dup2(streams->errors, STDERR_FILENO) >= 0 &&
+            fd_close_all_except(3, &program, program >= 0) >= 0 && sigprocmask(SIG_SETMASK, &empty, NULL) >= 0) {
                 if (program >= 0)
                         (void) syscall(SYS_execveat, program, "", arguments, none, AT_EMPTY_PATH);
                 else
-                        (void) execve(arguments[0], (char *const *) arguments, none);
+                        (void) execve(arguments[0], arguments, none);
         }
         _exit(EXIT_NO_PROGRAM);
 }
@@ -68,7 +68,7 @@ static int run(int program, const char *const *arguments, int input, int capabil
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                execute(program, arguments, input, theirs, capability);
+                program_execute(program, (char *const *) arguments, &(ProgramStreams){.input = input, .output = theirs, .errors = theirs}, capability);
         theirs = safe_close(theirs);
         ssize_t n = read_all(ours, ret_output, size - 1);
         ret_output[MAX(n, 0)] = 0;

@@ -6,54 +6,24 @@
 #include <unistd.h>
 
 #include "basic/clock.h"
-#include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errand/attach.h"
+#include "errand/attach-private.h"
 #include "errand/describe.h"
-#include "errand/follow.h"
-#include "errand/journal-stream.h"
-#include "errand/keys.h"
 #include "errand/message-bus.h"
-#include "errand/modes.h"
-#include "errand/notices.h"
-#include "errand/relay.h"
 #include "errand/terminal.h"
 #include "errand/waiting.h"
-#include "shared/bus-object.h"
 
 #define DRAIN_USEC (2 * USEC_PER_SEC) /* for output that is on its way when the command has ended */
 
-typedef struct Attachment {
-        Connection *connection;
-        const char *id;
-        char path[BUS_PATH_MAX];
-        AttachFlags flags;
-        sd_event *event;
-        sd_event_source *drain, *slow;
-        AttachPipes *pipes;
-        int terminal, terminal_input; /* one socket, twice: a descriptor can be waited for once */
-        Relay *in, *out, *error;
-        Follow *follow;
-        Keys keys;
-        Modes modes;
-        char undo[MODES_UNDO_MAX];
-        unsigned open;   /* outputs that have not come to their end */
-        bool starting, running, exited, cancelled, leaving, shown, told; /* told: what its start waits for */
-        bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
-        int pending; /* a signal that came before the command ran; 0: none */
-        int code;
-        Notices notices;
-} Attachment;
-
-static void leave(Attachment *a, int code) {
+void attachment_leave(Attachment *a, int code) {
         if (a->leaving)
                 return;
         a->leaving = true;
         a->code = code;
 }
 
-static int notice(Attachment *a, const char *text) {
+int attachment_notice(Attachment *a, const char *text) {
         if (a->flags & ATTACH_QUIET)
                 return 0;
         if (!a->shown) {
@@ -63,127 +33,28 @@ static int notice(Attachment *a, const char *text) {
         return notices_add(&a->notices, text);
 }
 
-/* ---- output ---- */
+/* ---- the end ---- */
 
 static int on_drained(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *userdata) {
         Attachment *a = userdata;
 
-        leave(a, a->code);
+        attachment_leave(a, a->code);
         return 0;
 }
 
 /* The command has ended: what it wrote last is still to be shown. */
 static void drain(Attachment *a, int code) {
         a->code = code;
-        if (a->follow && code != EXIT_LOST)
-                follow_finish(a->follow);
+        if (a->transcript && code != EXIT_LOST)
+                transcript_finish(a->transcript);
         if (a->open == 0) {
-                leave(a, code);
+                attachment_leave(a, code);
                 return;
         }
         if (a->drain)
                 return;
         if (sd_event_add_time_relative(a->event, &a->drain, CLOCK_MONOTONIC, DRAIN_USEC, 0, on_drained, a) < 0)
-                leave(a, code);
-}
-
-static size_t on_output(char *data, size_t size, void *userdata) {
-        Attachment *a = userdata;
-
-        modes_watch(&a->modes, data, size);
-        terminal_undo(modes_undo(&a->modes, a->undo));
-        return size;
-}
-
-static void on_output_end(_unused_ Relay *r, int error, void *userdata) {
-        Attachment *a = userdata;
-
-        a->open--;
-        if (error < 0 && error != -EIO && error != -ECONNRESET && !a->exited && (a->flags & ATTACH_TERMINAL)) {
-                /* Our own side is gone. The session is not. */
-                if (error != -EPIPE)
-                        (void) notice(a, "what the session writes cannot be shown any more");
-                leave(a, EXIT_DETACHED);
-                return;
-        }
-        if (a->exited && a->open == 0)
-                leave(a, a->code);
-}
-
-static size_t on_input(char *data, size_t size, void *userdata) {
-        Attachment *a = userdata;
-        char copy[RELAY_BUFFER];
-        bool detach;
-        size_t n;
-
-        if (!a->typing)
-                return size;
-        memcpy(copy, data, size);
-        n = keys_filter(&a->keys, copy, size, data, &detach);
-        if (detach)
-                leave(a, EXIT_DETACHED);
-        return n;
-}
-
-static void on_input_end(Relay *r, int error, void *userdata) {
-        Attachment *a = userdata;
-        static const char end_of_file = 0x04; /* Ctrl-D */
-
-        if (error < 0 || a->exited || a->leaving)
-                return;
-        if (a->typing)
-                leave(a, EXIT_DETACHED); /* it was hung up */
-        else if (a->terminal_input >= 0)
-                (void) !write(a->terminal_input, &end_of_file, 1);
-        else if (a->pipes) {
-                a->in = relay_free(r);
-                a->pipes->in = safe_close(a->pipes->in);
-        }
-}
-
-static int add_relay(Attachment *a, int from, int to, RelayFilter filter, RelayEnd end, Relay **ret) {
-        RelayOptions o = {.from = from, .to = to, .filter = filter, .end = end, .userdata = a};
-        int r = relay_new(a->event, &o, ret);
-
-        if (r >= 0 && end == on_output_end)
-                a->open++;
-        return r;
-}
-
-static int show_terminal(Attachment *a) {
-        int r = 0;
-
-        connection_leave_terminal(a->connection);
-        if (a->typing) {
-                r = terminal_raw(STDIN_FILENO);
-                if (r < 0)
-                        return r;
-        }
-        a->shown = true;
-        a->terminal_input = fcntl(a->terminal, F_DUPFD_CLOEXEC, 3);
-        r = a->terminal_input < 0 ? negative_errno() : fd_nonblock(a->terminal, true);
-        if (r >= 0)
-                r = add_relay(a, a->terminal, STDOUT_FILENO, on_output, on_output_end, &a->out);
-        if (r >= 0)
-                r = add_relay(a, STDIN_FILENO, a->terminal_input, on_input, on_input_end, &a->in);
-        return r;
-}
-
-static int join_pipes(Attachment *a) {
-        int r = 0;
-
-        if (!a->pipes)
-                return 0;
-        if (a->pipes->in >= 0) {
-                r = fd_nonblock(a->pipes->in, true);
-                if (r >= 0)
-                        r = add_relay(a, STDIN_FILENO, a->pipes->in, NULL, on_input_end, &a->in);
-        }
-        if (r >= 0 && a->pipes->out >= 0)
-                r = add_relay(a, a->pipes->out, STDOUT_FILENO, NULL, on_output_end, &a->out);
-        if (r >= 0 && a->pipes->error >= 0)
-                r = add_relay(a, a->pipes->error, journal_stream(STDERR_FILENO), NULL, on_output_end, &a->error);
-        return r;
+                attachment_leave(a, code);
 }
 
 /* ---- calls ---- */
@@ -221,20 +92,20 @@ static int attached(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
                 if (a->exited)
                         return 0;
                 r = bus_failure(e, -sd_bus_message_get_errno(m), "Failed to attach to session %s", a->id);
-                leave(a, r == EXIT_NOT_PERMITTED ? EXIT_ATTACH_NOT_PERMITTED : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP);
+                attachment_leave(a, r == EXIT_NOT_PERMITTED ? EXIT_ATTACH_NOT_PERMITTED : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP);
                 return 0;
         }
         r = sd_bus_message_read_basic(m, 'h', &fd);
         if (r >= 0) {
                 a->terminal = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-                r = a->terminal < 0 ? negative_errno() : show_terminal(a);
+                r = a->terminal < 0 ? negative_errno() : attachment_show_terminal(a);
         }
         if (r < 0) {
                 terminal_restore();
                 log_error_errno(r, "Failed to attach this terminal to session %s: %m", a->id);
                 if (a->flags & ATTACH_START)
                         (void) call(a, "Stop", NULL, NULL); /* nobody would see it */
-                leave(a, EXIT_NOT_SET_UP);
+                attachment_leave(a, EXIT_NOT_SET_UP);
                 return 0;
         }
         resize(a);
@@ -272,14 +143,14 @@ static int started(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *err
                 r = attach(a);
                 if (r < 0) {
                         log_error_errno(r, "Failed to attach to session %s: %m", a->id);
-                        leave(a, EXIT_NOT_SET_UP);
+                        attachment_leave(a, EXIT_NOT_SET_UP);
                 }
                 return 0;
         }
         if (a->leaving || a->cancelled)
                 return 0;
         r = bus_failure(e, -sd_bus_message_get_errno(m), "not started");
-        leave(a, a->exited ? a->code : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP); /* it may have been started */
+        attachment_leave(a, a->exited ? a->code : r == EXIT_NO_DAEMON ? EXIT_LOST : EXIT_NOT_SET_UP); /* it may have been started */
         return 0;
 }
 
@@ -294,9 +165,9 @@ static int on_exited(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
                 return 0;
         a->exited = true;
         if (streq(reason, "lost"))
-                (void) notice(a, "the session was lost: nobody can say how its command ended");
+                (void) attachment_notice(a, "the session was lost: nobody can say how its command ended");
         else if (streq(reason, "killed"))
-                (void) notice(a, "the session's sandbox was killed, and its command with it");
+                (void) attachment_notice(a, "the session's sandbox was killed, and its command with it");
         tell_manager(a, "", "has ended");
         a->code = a->cancelled ? a->code : exit_code_of(reason, status);
         if (!a->starting) /* else the answer to Start is on its way, and says why */
@@ -312,7 +183,7 @@ static int on_notice(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
                 return 0;
         /* What was refused is told in words for a terminal by on_refused(). */
         if (!streq(kind, "egress"))
-                (void) notice(a, text);
+                (void) attachment_notice(a, text);
         return 0;
 }
 
@@ -325,7 +196,7 @@ static int on_refused(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *
 
         if (!connection_is_errandd(a->connection, m) || sd_bus_message_read(m, "squ", &host, &port, &count) < 0)
                 return 0;
-        (void) notice(a, refused_text(a->id, host, port, text));
+        (void) attachment_notice(a, refused_text(a->id, host, port, text));
         return 0;
 }
 
@@ -346,7 +217,7 @@ static int on_disconnected(_unused_ sd_bus_message *m, void *userdata, _unused_ 
         if (a->exited || a->leaving)
                 return 0;
         a->exited = true; /* with its errandd, in embedded mode */
-        (void) notice(a, a->connection->mode == CONNECT_EMBEDDED ? "errandd went away, and the session ends with it" : "errandd went away");
+        (void) attachment_notice(a, a->connection->mode == CONNECT_EMBEDDED ? "errandd went away, and the session ends with it" : "errandd went away");
         drain(a, EXIT_LOST);
         return 0;
 }
@@ -361,7 +232,7 @@ static int on_owner(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
             sd_bus_message_read(m, "sss", &name, NULL, &owner) < 0 || !streq(name, BUS_NAME) || a->exited || a->leaving)
                 return 0;
         if (!*owner) {
-                (void) notice(a, "errandd went away; the session goes on, and how it ends is told when errandd is back");
+                (void) attachment_notice(a, "errandd went away; the session goes on, and how it ends is told when errandd is back");
                 return 0;
         }
         if (connection_set_owner(a->connection, owner) == EXIT_OK &&
@@ -407,7 +278,7 @@ static int subscribe(Attachment *a) {
 static int stopped(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Attachment *a = userdata;
 
-        leave(a, a->code);
+        attachment_leave(a, a->code);
         return 0;
 }
 
@@ -451,7 +322,7 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 break;
         }
         if (!(a->flags & ATTACH_OWNER) || (signal == SIGHUP && (a->flags & ATTACH_TERMINAL))) {
-                leave(a, EXIT_DETACHED);
+                attachment_leave(a, EXIT_DETACHED);
                 return 0;
         }
         if (a->running && (a->flags & ATTACH_SERVICE))
@@ -466,7 +337,7 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
                 a->code = 128 + signal;
                 (void) call(a, "Stop", stopped, NULL);
         } else
-                leave(a, 128 + signal);
+                attachment_leave(a, 128 + signal);
         return 0;
 }
 
@@ -477,7 +348,7 @@ static int on_slow_described(sd_bus_message *m, void *userdata, _unused_ sd_bus_
         if (!a->starting || a->leaving || !text || !*text)
                 return 0;
         if (asprintf(&line, "session %s: waiting for %s; Ctrl-C stops it", a->id, text) >= 0)
-                (void) notice(a, line);
+                (void) attachment_notice(a, line);
         a->told = true;
         return 0;
 }
@@ -512,17 +383,8 @@ static void attachment_done(Attachment *a) {
         if (a->shown && a->code == EXIT_DETACHED && isatty(STDOUT_FILENO))
                 (void) !write(STDOUT_FILENO, "\n", 1); /* the cursor is wherever the program left it */
         notices_show(&a->notices, a->id);
-        relay_free(a->in);
-        relay_free(a->out);
-        relay_free(a->error);
-        follow_free(a->follow);
-        a->terminal = safe_close(a->terminal);
-        a->terminal_input = safe_close(a->terminal_input);
-        if (a->pipes) {
-                a->pipes->in = safe_close(a->pipes->in);
-                a->pipes->out = safe_close(a->pipes->out);
-                a->pipes->error = safe_close(a->pipes->error);
-        }
+        attachment_close_streams(a);
+        transcript_free(a->transcript);
         sd_event_source_disable_unref(a->drain);
         sd_event_source_disable_unref(a->slow);
         (void) sd_bus_detach_event(a->connection->bus);
@@ -539,12 +401,12 @@ static int prepare(Attachment *a) {
         if (r >= 0)
                 r = sd_bus_attach_event(a->connection->bus, a->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = join_pipes(a);
+                r = attachment_join_pipes(a);
         if (r < 0) {
                 log_error_errno(r, "Failed to set up an event loop: %m");
                 return EXIT_NOT_SET_UP;
         }
-        r = a->flags & ATTACH_SERVICE ? follow_new(a->connection, a->id, a->event, &a->follow) : EXIT_OK;
+        r = a->flags & ATTACH_SERVICE ? transcript_new(a->connection, a->id, a->event, &a->transcript) : EXIT_OK;
         if (r == EXIT_OK)
                 r = subscribe(a);
         /* From here on signals are events; before, while errandd may not answer, they end this program. */

@@ -5,9 +5,9 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
+#include "errand/conversation.h"
 #include "errand/json-output.h"
 #include "errand/prompt.h"
-#include "errand/talk.h"
 #include "errand/verbs.h"
 #include "shared/conversation-limits.h"
 
@@ -81,7 +81,7 @@ static int send_only(const Request *q, const char *text) {
 
         r = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
         if (r == EXIT_OK)
-                r = talk_send(c, q->operands[0], text, &number);
+                r = conversation_send(c, q->operands[0], text, &number);
         if (r != EXIT_OK || !q->json)
                 return r;
         json_open_object(&w, NULL);
@@ -96,9 +96,9 @@ int verb_prompt(const Request *q) {
 
         if (prompt_text(q, &text) < 0)
                 return EXIT_FAILED;
-        return q->no_wait ? send_only(q, text) : talk_run(q, text);
+        return q->no_wait ? send_only(q, text) : conversation_run(q, text);
 }
 
 int verb_follow(const Request *q) {
-        return talk_run(q, NULL);
+        return conversation_run(q, NULL);
 }

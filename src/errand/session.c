@@ -8,10 +8,10 @@
 #include "basic/text.h"
 #include "errand/create.h"
 #include "errand/describe.h"
-#include "errand/follow.h"
 #include "errand/json-output.h"
 #include "errand/sessions.h"
 #include "errand/table.h"
+#include "errand/transcript.h"
 #include "errand/verbs.h"
 
 #define FOLLOW_MSEC 200 /* a transcript grows without telling */

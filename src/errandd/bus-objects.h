@@ -13,7 +13,7 @@ int grant_find(sd_bus *bus, const char *path, const char *interface, void *userd
 int grant_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret, sd_bus_error *error);
 int receipt_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret, sd_bus_error *error);
 
-/* session-talk-bus.c, for the sessions' vtable */
+/* session-conversation-bus.c, for the sessions' vtable */
 int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error);
 int session_method_prompt(sd_bus_message *m, void *userdata, sd_bus_error *error);
 

@@ -19,23 +19,6 @@
 #define OWNER_VERSION 1U
 #define OWNER_DEPTH_MAX 2U
 
-static bool name_byte(char c) {
-        return ascii_alpha(c) || ascii_digit(c) || c == '_';
-}
-
-const char *project_name_problem(const char *name) {
-        if (!name || !name[0])
-                return "is empty";
-        if (strlen(name) > PROJECT_NAME_MAX)
-                return "is longer than 63 bytes";
-        if (!name_byte(name[0]))
-                return "begins with something else than a letter, a digit or '_'";
-        for (const char *p = name; *p; p++)
-                if (!name_byte(*p) && *p != '.' && *p != '-')
-                        return "has something else in it than letters, digits, '.', '_' and '-'";
-        return NULL;
-}
-
 int project_root_open(const char *root, const char *state, Fault *f) {
         _cleanup_free_ char *real = NULL;
         struct stat st;

@@ -5,11 +5,7 @@
  * errandd open, with its own rights, what the caller may not reach. */
 
 #include "errandd/manager.h"
-
-#define PROJECT_NAME_MAX 63U /* of a file in .projects too */
-
-/* Letters, digits, '.', '_' and '-', the first one a letter, a digit or '_'. NULL: it is fine; else what is wrong, as the end of a sentence. */
-const char *project_name_problem(const char *name);
+#include "shared/project-name.h"
 
 /* The directory whose children they are, with what has to be true of it: an fd, or a negative errno with *f. */
 int project_root_open(const char *root, const char *state, Fault *f);

@@ -187,7 +187,7 @@ int run_reach_shim(Run *run);
 /* The same, and what there is to say to it follows, now or when it can be reached. It is watched. */
 void run_connect_shim(Run *run);
 
-/* session-talk.c */
+/* session-conversation.c */
 /* Its shim is there: where the session is talked to, that begins. */
 void run_converse(Run *run);
 /* Its shim cannot be asked any more. Each prompt has ended, and text says why; NULL: the next errandd goes on with them. */

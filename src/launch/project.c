@@ -17,6 +17,7 @@
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "launch/project.h"
+#include "shared/project-name.h"
 
 #define PROJECT_MODE 02770
 #define EVERYTHING (ACL_READ | ACL_WRITE | ACL_EXECUTE)
@@ -25,12 +26,6 @@ typedef struct Acl {
         struct posix_acl_xattr_header header;
         struct posix_acl_xattr_entry entries[5];
 } Acl;
-
-bool project_name_valid(const char *name) {
-        size_t n = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
-
-        return n > 0 && n <= PROJECT_NAME_MAX && !name[n] && name[0] != '.';
-}
 
 static struct posix_acl_xattr_entry entry(uint16_t tag, uint16_t permissions, uint32_t id) {
         return (struct posix_acl_xattr_entry){.e_tag = htole16(tag), .e_perm = htole16(permissions), .e_id = htole32(id)};
@@ -98,11 +93,11 @@ static int make(int root, const char *name, uid_t owner) {
 }
 
 int project_make(int root, const char *name, uid_t owner, char **ret_problem) {
+        const char *problem = project_name_problem(name);
         struct stat st;
 
-        if (!project_name_valid(name)) {
-                (void) problem_set(ret_problem, "a project's name has 1 to %u of the characters a-z A-Z 0-9 . _ -, and begins with no dot",
-                                   PROJECT_NAME_MAX);
+        if (problem) {
+                (void) problem_set(ret_problem, "the project's name %s", problem);
                 return -EINVAL;
         }
         if (fstatat(root, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) {

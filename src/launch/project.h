@@ -5,11 +5,6 @@
 
 #include "basic/macro.h"
 
-#define PROJECT_NAME_MAX 64U
-
-/* [A-Za-z0-9._-]{1,64}, and no leading dot. */
-bool project_name_valid(const char *name);
-
 /* Makes `name` in the directory `root`: this account's and its group's, setgid, and open to the account `owner` by access control lists,
  * which also what is made in it later inherits. It appears complete or not at all. 1: made. 0: it was there, a directory of this account,
  * and is left as it is. Negative with *ret_problem, a sentence (to free; may be NULL). */

@@ -5,50 +5,8 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "shim/acp.h"
-#include "shim/agent-pipe.h"
-#include "shim/conversation.h"
+#include "shim/conversation-private.h"
 #include "shim/plan.h"
-#include "shim/prompts.h"
-#include "shim/questions.h"
-#include "shim/rendering.h"
-#include "shim/speech.h"
-#include "shim/tools.h"
-
-typedef enum Stage {
-        STAGE_WAITING, /* the sandbox is being made */
-        STAGE_INITIALIZING,
-        STAGE_OPENING, /* its session */
-        STAGE_READY,
-        STAGE_OVER,    /* failed or ended: nothing is sent, nothing is told */
-} Stage;
-
-struct Conversation {
-        sd_event *event;
-        const SecretList *secrets;
-        Transcript *transcript;
-        usec_t startup_usec, abort_usec;
-        char *directory;
-        ConversationLinks links;
-
-        Stage stage;
-        bool was_ready;
-        AgentPipe *pipe;
-        uint64_t last_id, awaited; /* of our requests; 0: no answer is awaited */
-        char *session;             /* the agent's name for it */
-        char *agent, *release;     /* its name and version, clean */
-        sd_event_source *startup, *abort, *linger;
-        const char *lingering;     /* why it fails, if the agent does not end by itself */
-        bool failed, finished;
-        unsigned n_bad_lines;
-
-        Prompts prompts;
-        Prompt *turn;
-        bool interrupted;
-        Questions questions;
-        Tools tools;
-        Speech message, thought;
-        Rendering rendering;
-};
 
 _printf_(2, 3) static void fail(Conversation *c, const char *format, ...);
 
@@ -79,7 +37,7 @@ static void linger(Conversation *c, const char *text) {
                 fail(c, "%s", text);
 }
 
-static void dispatch(Conversation *c, JsonWriter *w) {
+void conversation_dispatch(Conversation *c, JsonWriter *w) {
         int r = c->pipe ? agent_pipe_send(c->pipe, w) : -EPIPE;
 
         json_writer_done(w);
@@ -89,74 +47,6 @@ static void dispatch(Conversation *c, JsonWriter *w) {
                 linger(c, "the agent has closed its standard input");
         else if (r < 0)
                 fail(c, "the agent cannot be written to: %s", strerror(-r));
-}
-
-static void answer_question(Conversation *c, const char *request, const char *theirs) {
-        JsonWriter w = {};
-
-        acp_write_outcome(&w, request, strlen(request), theirs);
-        dispatch(c, &w);
-}
-
-/* ---- questions ---- */
-
-static void close_question(Conversation *c, Question *taken, const char *reason) {
-        _cleanup_(question_freep) Question *q = taken;
-        char text[64];
-
-        (void) snprintf(text, sizeof(text), "none: %s", reason);
-        rendering_line(&c->rendering, "answer", text);
-        updates_answered(&c->links.updates, q->number, "", reason);
-        if (c->stage == STAGE_READY)
-                answer_question(c, q->request, NULL);
-}
-
-static void close_questions(Conversation *c) {
-        for (Question *q; (q = questions_take(&c->questions, 0));)
-                close_question(c, q, "cancelled");
-}
-
-static void on_question_expired(Question *q, void *userdata) {
-        close_question(userdata, q, "timeout");
-}
-
-static void tell_question(const Conversation *c, const Question *q) {
-        _cleanup_free_ char *options = question_options(q);
-
-        updates_question(&c->links.updates, q->number, q->title, options ?: "");
-}
-
-static void render_question(Conversation *c, const Question *q) {
-        _cleanup_free_ char *text = strdup(q->title);
-
-        for (size_t i = 0; i < q->n_choices && text; i++) {
-                char *longer = NULL;
-                if (asprintf(&longer, "%s%s%s%s", text, i > 0 ? ", " : " (", q->choices[i].id, i + 1 == q->n_choices ? ")" : "") < 0)
-                        longer = NULL;
-                free(text);
-                text = longer;
-        }
-        rendering_line(&c->rendering, "question", text ?: q->title);
-}
-
-static void take_question(Conversation *c, const RpcMessage *m) {
-        _cleanup_(acp_question_done) AcpQuestion asked = {};
-        JsonWriter w = {};
-        const Question *q;
-
-        int r = acp_read_question(m->params, c->session ?: "", &asked);
-        if (r >= 0)
-                r = questions_add(&c->questions, &asked, m->id, &q);
-        if (r >= 0) {
-                render_question(c, q);
-                tell_question(c, q);
-        } else if (r == -EBADMSG) {
-                rpc_write_error(&w, m->id.at, m->id.size, RPC_INVALID_PARAMS, "not a question that can be put to a person");
-                dispatch(c, &w);
-        } else { /* nobody will answer it: as if it had been cancelled */
-                acp_write_outcome(&w, m->id.at, m->id.size, NULL);
-                dispatch(c, &w);
-        }
 }
 
 /* ---- turns ---- */
@@ -180,7 +70,7 @@ static void end_prompt(Conversation *c, Prompt *taken, bool sent, const char *re
 static void end_turn(Conversation *c, const char *reason, const char *text) {
         disarm(&c->abort);
         flush_speech(c);
-        close_questions(c);
+        conversation_close_questions(c);
         if (!c->turn)
                 return;
         bool broken = c->interrupted && streq(reason, "error") && c->stage == STAGE_READY;
@@ -275,7 +165,7 @@ static void take_initialized(Conversation *c, const RpcMessage *m) {
         /* Told when it is ready for prompts. */
         c->agent = TAKE_PTR(name);
         c->release = TAKE_PTR(release);
-        dispatch(c, &w);
+        conversation_dispatch(c, &w);
 }
 
 static void take_session(Conversation *c, const RpcMessage *m) {
@@ -391,12 +281,12 @@ static void on_line(char *line, size_t size, void *userdata) {
         else if (m.kind == RPC_NOTIFICATION && streq(m.method, "session/update"))
                 take_update(c, &m);
         else if (m.kind == RPC_REQUEST && streq(m.method, "session/request_permission"))
-                take_question(c, &m);
+                conversation_take_question(c, &m);
         else if (m.kind == RPC_REQUEST && c->stage == STAGE_INITIALIZING && streq(m.method, "initialize"))
                 fail(c, "the agent writes back what it is sent, so it does not speak the Agent Client Protocol");
         else if (m.kind == RPC_REQUEST) {
                 rpc_write_error(&w, m.id.at, m.id.size, RPC_METHOD_NOT_FOUND, "the client has no such method");
-                dispatch(c, &w);
+                conversation_dispatch(c, &w);
         }
 }
 
@@ -422,7 +312,7 @@ int conversation_new(sd_event *event, const SecretList *secrets, Transcript *tra
         *c = (Conversation){.event = sd_event_ref(event), .secrets = secrets, .transcript = transcript, .startup_usec = options->startup_usec,
                             .abort_usec = options->abort_usec, .directory = strdup(options->directory), .links = *links};
         c->prompts = (Prompts){.event = event, .expired = on_prompt_expired, .userdata = c};
-        c->questions = (Questions){.event = event, .secrets = secrets, .patience_usec = options->question_usec, .expired = on_question_expired,
+        c->questions = (Questions){.event = event, .secrets = secrets, .patience_usec = options->question_usec, .expired = conversation_question_expired,
                                    .userdata = c};
         int r = c->directory ? speech_init(&c->message, secrets, on_message, c) : -ENOMEM;
         if (r >= 0)
@@ -474,7 +364,7 @@ void conversation_begin(Conversation *c) {
         }
         c->awaited = ++c->last_id;
         acp_write_initialize(&w, c->awaited, ERRAND_VERSION);
-        dispatch(c, &w);
+        conversation_dispatch(c, &w);
 }
 
 void conversation_finish(Conversation *c) {
@@ -493,22 +383,17 @@ const char *conversation_awaits(const Conversation *c) {
 
 /* ---- what errandd asks ---- */
 
-static int refuse(const char **ret_problem, const char *text) {
-        *ret_problem = text;
-        return -EINVAL;
-}
-
 int conversation_prompt(Conversation *c, uint64_t number, usec_t wait_usec, const char *text, const char **ret_problem) {
         if (c->stage == STAGE_OVER)
-                return refuse(ret_problem, "the conversation is over");
+                return conversation_refuse(ret_problem, "the conversation is over");
         _cleanup_free_ char *copy = strdup(text);
         if (!copy)
                 return -ENOMEM;
         int r = prompts_add(&c->prompts, number, wait_usec, copy);
         if (r == -EEXIST)
-                return refuse(ret_problem, "a prompt of that number, or of a higher one, was there already");
+                return conversation_refuse(ret_problem, "a prompt of that number, or of a higher one, was there already");
         if (r == -ENOBUFS)
-                return refuse(ret_problem, "too many prompts wait in this session already; let it take its turns, or interrupt it");
+                return conversation_refuse(ret_problem, "too many prompts wait in this session already; let it take its turns, or interrupt it");
         if (r < 0)
                 return r;
         copy = NULL;
@@ -528,14 +413,14 @@ int conversation_turn(Conversation *c, const char **ret_problem) {
         JsonWriter w = {};
 
         if (c->stage == STAGE_OVER)
-                return refuse(ret_problem, "the conversation is over");
+                return conversation_refuse(ret_problem, "the conversation is over");
         if (c->stage != STAGE_READY)
-                return refuse(ret_problem, "the agent is not ready yet");
+                return conversation_refuse(ret_problem, "the agent is not ready yet");
         if (c->turn)
-                return refuse(ret_problem, "a turn is running");
+                return conversation_refuse(ret_problem, "a turn is running");
         c->turn = prompts_take(&c->prompts);
         if (!c->turn)
-                return refuse(ret_problem, "no prompt waits");
+                return conversation_refuse(ret_problem, "no prompt waits");
         c->interrupted = false;
         c->n_bad_lines = 0; /* what comes now and then is no reason to end a long session */
         render_prompt(c, c->turn->text);
@@ -543,7 +428,7 @@ int conversation_turn(Conversation *c, const char **ret_problem) {
         c->awaited = ++c->last_id;
         acp_write_prompt(&w, c->awaited, c->session, c->turn->text);
         c->turn->text = mfree(c->turn->text);
-        dispatch(c, &w);
+        conversation_dispatch(c, &w);
         return 0;
 }
 
@@ -551,9 +436,9 @@ int conversation_interrupt(Conversation *c, const char **ret_problem) {
         JsonWriter w = {};
 
         if (c->stage == STAGE_OVER)
-                return refuse(ret_problem, "the conversation is over");
+                return conversation_refuse(ret_problem, "the conversation is over");
         if (!c->turn && c->prompts.n == 0)
-                return refuse(ret_problem, "there is no turn to interrupt");
+                return conversation_refuse(ret_problem, "there is no turn to interrupt");
         end_waiting(c, "cancelled", NULL);
         if (!c->turn || c->interrupted)
                 return 0;
@@ -562,23 +447,8 @@ int conversation_interrupt(Conversation *c, const char **ret_problem) {
         if (r < 0)
                 return r;
         acp_write_cancel(&w, c->session);
-        dispatch(c, &w);
-        close_questions(c);
-        return 0;
-}
-
-int conversation_answer(Conversation *c, uint64_t number, const char *option, const char **ret_problem) {
-        const Question *open = number > 0 ? questions_find(&c->questions, number) : NULL;
-
-        if (!open)
-                return refuse(ret_problem, "there is no such question, or it has been answered");
-        const Choice *choice = question_find(open, option);
-        if (!choice)
-                return refuse(ret_problem, "the question has no such option");
-        _cleanup_(question_freep) Question *q = questions_take(&c->questions, number);
-        rendering_line(&c->rendering, "answer", choice->id);
-        updates_answered(&c->links.updates, q->number, choice->id, NULL);
-        answer_question(c, q->request, choice->theirs);
+        conversation_dispatch(c, &w);
+        conversation_close_questions(c);
         return 0;
 }
 
@@ -592,9 +462,4 @@ void conversation_add_state(const Conversation *c, JsonWriter *w) {
         json_close_array(w);
         json_add_u64(w, "last", c->prompts.last);
         json_close_object(w);
-}
-
-void conversation_tell_questions(const Conversation *c) {
-        for (size_t i = 0; i < c->questions.n; i++)
-                tell_question(c, c->questions.open[i]);
 }

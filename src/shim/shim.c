@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order of a session's beginning, where it gets a scope of its own: bailey's process is forked and waits; the launcher is told which it
- * is, has the scope made around it, and says so; the shim looks whether the process is in it, and lets it go. Whatever else happens, the
- * process ends before it has become bailey.
- *
- * The order of a session's end. bailey is gone (SIGCHLD); whatever is left of its sandbox is ended by the descriptor of its first process,
+/* The order of a session's end. bailey is gone (SIGCHLD); whatever is left of its sandbox is ended by the descriptor of its first process,
  * and that is awaited; then bailey's messages, the terminal or the pipes are read to their ends, so that the transcript is whole; then the
  * last line of the events is written and synced; then clients get what they have not been sent; then the shim goes. */
 
@@ -19,8 +15,9 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
-#include "shared/message.h"
+#include "shim/gate.h"
 #include "shim/home.h"
+#include "shim/outcome.h"
 #include "shim/report.h"
 #include "shim/shim.h"
 
@@ -66,86 +63,13 @@ static int on_post(_unused_ sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Whether it is the kernel that ended what the end of the session was. */
-static bool out_of_memory(Shim *s) {
-        const ExitStatus *e = &s->exit;
-
-        if (s->killed || group_oom_kills(s->group) == 0)
-                return false;
-        if (!s->has_closing)
-                return s->child_code != CLD_EXITED && s->child_status == SIGKILL;
-        return e->reason == EXIT_REASON_KILLED || (e->reason == EXIT_REASON_SIGNAL && e->status == 128 + SIGKILL);
-}
-
-/* Whether it is the conversation that says how a command ended that has run. */
-static bool settle_conversation(Shim *s, char **ret_text) {
-        const char *awaited = s->conversation ? conversation_awaits(s->conversation) : NULL;
-        ExitStatus *e = &s->exit;
-
-        if (s->failure)
-                *ret_text = TAKE_PTR(s->failure);
-        else if (!awaited || s->stopping || s->killed)
-                return false;
-        else if (asprintf(ret_text, "the agent ended with status %u before it had answered %s", e->status, awaited) < 0)
-                *ret_text = NULL;
-        e->reason = awaited ? EXIT_REASON_SETUP : EXIT_REASON_KILLED;
-        e->status = awaited ? 125 : e->status ?: 128 + SIGTERM; /* it may have taken the stop for a good end */
-        return true;
-}
-
-/* What bailey's closing line does not say, or bailey itself could not. */
-static void settle_exit(Shim *s) {
-        ExitStatus *e = &s->exit;
-        char *text = NULL;
-        int n = 0;
-
-        if (s->refused) {
-                e->reason = EXIT_REASON_SETUP;
-                e->status = 125;
-                n = asprintf(&text, "%s", s->refused);
-        } else if (out_of_memory(s)) {
-                e->reason = EXIT_REASON_KILLED;
-                e->status = 128 + SIGKILL;
-                n = asprintf(&text, "out of memory: it used as much as it may, and the kernel ended it");
-        } else if (s->has_closing && settle_conversation(s, &text))
-                n = 0;
-        else if (s->has_closing && e->reason != EXIT_REASON_KILLED)
-                return;
-        else if (!s->has_closing && s->stopping && !s->killed && s->state == SHIM_STARTING && s->child_code != CLD_EXITED) {
-                e->reason = EXIT_REASON_KILLED;
-                e->status = 128 + SIGTERM;
-                n = asprintf(&text, "it was stopped before it ran");
-        } else if (!s->has_closing && s->child_code != CLD_EXITED) {
-                e->reason = EXIT_REASON_KILLED;
-                e->status = 128U + (unsigned) s->child_status;
-                n = asprintf(&text, "its supervisor was ended by signal %d", s->child_status);
-        } else if (s->killed) {
-                e->reason = EXIT_REASON_KILLED;
-                e->status = 128 + SIGKILL;
-                n = asprintf(&text, "it did not end in time after it was asked to");
-        } else if (s->has_closing)
-                n = asprintf(&text, "%s", s->last_line ?: "its first process was killed");
-        else if (s->stopping && s->child_status == 125) { /* also between the report and the command's first instruction */
-                e->reason = EXIT_REASON_KILLED;
-                e->status = 128 + SIGTERM;
-                n = asprintf(&text, "it was stopped before it ran");
-        } else {
-                e->reason = EXIT_REASON_SETUP;
-                e->status = (unsigned) s->child_status;
-                n = asprintf(&text, "%s", s->last_line ?: "bailey gives no reason");
-        }
-        e->text = n < 0 ? NULL : text;
-}
-
-static int tell_launcher(Shim *s, const char *type, const char *text);
-
 static void end(Shim *s) {
         if (s->state == SHIM_EXITED)
                 return;
         if (group_oom_kills(s->group) > 0)
                 events_log(s->events, "its memory was used up: the kernel ended some of its processes");
-        settle_exit(s);
-        (void) tell_launcher(s, "error", s->exit.text);
+        outcome_settle(s);
+        (void) gate_tell(s, "error", s->exit.text);
         if (s->n_log_lines > LOG_LINES_MAX)
                 events_log(s->events, "more of bailey's messages were left out");
         if (s->conversation)
@@ -446,96 +370,13 @@ static int start(Shim *s, const char **ret_what) {
         return r;
 }
 
-static int tell_launcher(Shim *s, const char *type, const char *text) {
-        _cleanup_(json_writer_done) JsonWriter w = {};
-        int *fd = &s->options->fds[SHIM_FD_LAUNCHER];
-
-        if (*fd < 0)
-                return 0;
-        message_open(&w, type);
-        if (text)
-                json_add_string(&w, "text", text);
-        int r = message_send(*fd, &w, NULL, 0);
-        s->launcher_io = sd_event_source_disable_unref(s->launcher_io);
-        *fd = safe_close(*fd);
-        return r;
-}
-
-/* ---- the scope ---- */
-
-static void refuse(Shim *s, const char *text) {
-        log_error("The session %s does not run: %s", s->options->session, text);
-        s->refused = strdup(text);
-        s->child.gate = safe_close(s->child.gate);
-        (void) kill(s->child.pid, SIGKILL);
-}
-
-/* Where the launcher has gone by now, errandd has heard of no session, and found no socket of it if it looked before that was made. */
-static void tell_ready(Shim *s) {
-        if (tell_launcher(s, "ready", NULL) < 0)
-                refuse(s, "errand-launch went before the session was known to run");
-}
-
-static void let_go(Shim *s) {
-        _cleanup_free_ char *directory = NULL;
-
-        int r = group_new(s->event, s->child.pid, s->options->scope, &s->group, &directory);
-        if (r < 0) {
-                refuse(s, r == -EXDEV ? "its first process is not in the scope that was made for it" : "its scope is not found");
-                return;
-        }
-        r = child_release(&s->child, directory);
-        if (r < 0)
-                refuse(s, "its first process ended before the scope was made");
-        else
-                tell_ready(s);
-}
-
-static int on_launcher(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
-        _cleanup_(message_freep) Message *m = NULL;
-        const char *text;
-        Shim *s = userdata;
-
-        int r = message_receive(s->options->fds[SHIM_FD_LAUNCHER], &m, NULL);
-        if (r == -EAGAIN)
-                return 0;
-        s->launcher_io = sd_event_source_disable_unref(s->launcher_io);
-        if (s->child_ended || s->stopping)
-                return 0;
-        if (r >= 0 && streq(message_type(m), "release"))
-                let_go(s);
-        else if (r >= 0 && streq(message_type(m), "abort") && json_get_string(message_object(m), "text", &text) >= 0)
-                refuse(s, text);
-        else
-                refuse(s, "errand-launch went before the session's scope was made");
-        return 0;
-}
-
-static int ask_for_scope(Shim *s) {
-        _cleanup_(json_writer_done) JsonWriter w = {};
-        int fd = s->options->fds[SHIM_FD_LAUNCHER];
-
-        _cleanup_close_ int pidfd = pidfd_open(s->child.pid, 0);
-        int r = pidfd < 0 ? -errno : fd_nonblock(fd, true);
-        if (r >= 0)
-                r = sd_event_add_io(s->event, &s->launcher_io, fd, EPOLLIN, on_launcher, s);
-        if (r < 0)
-                return r;
-        message_open(&w, "waiting");
-        json_add_u64(&w, "pid", (uint64_t) s->child.pid);
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "pidfd");
-        json_close_array(&w);
-        return message_send(fd, &w, &pidfd, 1);
-}
-
 static int fail(Shim *s, int error, const char *what) {
         _cleanup_free_ char *text = NULL;
 
         log_error_errno(error, "The session %s cannot be started, %s: %m", s->options->session, what);
         if (asprintf(&text, "the shim cannot set up %s: %s", what, strerror(-error)) < 0)
                 text = NULL;
-        (void) tell_launcher(s, "error", text ?: "the shim is out of memory");
+        (void) gate_tell(s, "error", text ?: "the shim is out of memory");
         return error;
 }
 
@@ -591,7 +432,7 @@ int shim_run(ShimOptions *options) {
         r = start(s, &what);
         if (r >= 0 && options->scope) {
                 what = "its scope";
-                r = ask_for_scope(s);
+                r = gate_ask_for_scope(s);
         }
         if (r < 0) {
                 if (s->child.pid > 0)
@@ -599,7 +440,7 @@ int shim_run(ShimOptions *options) {
                 return fail(s, r, what);
         }
         if (!options->scope)
-                tell_ready(s);
+                gate_tell_ready(s);
         r = sd_event_loop(s->event);
         return r < 0 ? log_error_errno(r, "The session %s is no longer watched: %m", options->session) : s->lost ? -EIO : 0;
 }

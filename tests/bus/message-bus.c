@@ -201,3 +201,14 @@ MessageBus *message_bus_free(MessageBus *b) {
         world_destination = NULL;
         return NULL;
 }
+
+sd_bus *message_bus_begin(MessageBus *b, Authorizer *a) {
+        message_bus_serve(b, a);
+        message_bus_name(b);
+        return message_bus_client(b, message_bus_account());
+}
+
+void message_bus_end(MessageBus **b, sd_bus **client) {
+        *client = sd_bus_close_unref(*client);
+        *b = message_bus_free(*b);
+}

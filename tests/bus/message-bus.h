@@ -29,6 +29,10 @@ void message_bus_serve(MessageBus *b, Authorizer *a);
 void message_bus_name(MessageBus *b);
 MessageBus *message_bus_free(MessageBus *b);
 
+/* What most tests begin and end with: the face under its name, and a client of message_bus_account(). */
+sd_bus *message_bus_begin(MessageBus *b, Authorizer *a);
+void message_bus_end(MessageBus **b, sd_bus **client);
+
 /* Its unique name is there; calls of it go to errandd's name. */
 sd_bus *message_bus_client(MessageBus *b, uid_t uid);
 /* The same of a connection that is made to be called, with a name on the bus. */

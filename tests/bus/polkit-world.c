@@ -22,9 +22,7 @@ void polkit_world_begin(PolkitWorld *w, char *const *operators) {
         w->b2 = add_session(w, "b2", POLKIT_WORLD_STRANGER);
         w->bus->world.manager->project = "theirs";
         w->bus->world.manager->project_owner = POLKIT_WORLD_STRANGER;
-        message_bus_serve(w->bus, w->authorizer);
-        message_bus_name(w->bus);
-        w->client = message_bus_client(w->bus, message_bus_account());
+        w->client = message_bus_begin(w->bus, w->authorizer);
 }
 
 void polkit_world_end(PolkitWorld *w) {

@@ -30,25 +30,18 @@ static int check(Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDon
         return -EINPROGRESS;
 }
 
-static bool no_operator(_unused_ Authorizer *a, _unused_ uid_t uid) {
-        return false;
-}
-
 static void begin(void) {
         authorizer = test_authorizer();
         authorizer.authorizer.check = check;
-        authorizer.authorizer.operator = no_operator;
+        authorizer.authorizer.operator = test_no_operator;
         b = message_bus_new();
         a1 = fake_session(b->world.manager, "a1", message_bus_account());
         b2 = fake_session(b->world.manager, "b2", 2);
-        message_bus_serve(b, &authorizer.authorizer);
-        message_bus_name(b);
-        client = message_bus_client(b, message_bus_account());
+        client = message_bus_begin(b, &authorizer.authorizer);
 }
 
 static void end(void) {
-        client = sd_bus_close_unref(client);
-        b = message_bus_free(b);
+        message_bus_end(&b, &client);
 }
 
 static void wait_links(size_t n) {
@@ -307,18 +300,6 @@ static void test_followed(void) {
         end();
 }
 
-static unsigned count_objects(sd_bus *c) {
-        Reply r = call(&b->world, c, BUS_ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL);
-        unsigned n = 0;
-
-        CHECK_FINE(r);
-        CHECK(sd_bus_message_enter_container(r.message, 'a', "{oa{sa{sv}}}") > 0);
-        while (sd_bus_message_skip(r.message, "{oa{sa{sv}}}") > 0)
-                n++;
-        reply_done(&r);
-        return n;
-}
-
 /* On one connection the object that is meant, and who may see it, change with every message. */
 static void test_filtered(void) {
         sd_bus *other;
@@ -327,8 +308,8 @@ static void test_filtered(void) {
         other = message_bus_client(b, message_bus_stranger());
         fake_session(b->world.manager, "c3", message_bus_account());
         for (unsigned i = 0; i < 3; i++) {
-                CHECK_INT(count_objects(client), 2);
-                CHECK_INT(count_objects(other), geteuid() == 0 ? 1 : 2);
+                CHECK_INT(count_objects(&b->world, client), 2);
+                CHECK_INT(count_objects(&b->world, other), geteuid() == 0 ? 1 : 2);
         }
         check_call(client, BUS_SESSION_ROOT "/b2", BUS_SESSION_INTERFACE, "Describe", "NotFound");
         check_call(other, BUS_SESSION_ROOT "/b2", BUS_SESSION_INTERFACE, "Describe", geteuid() == 0 ? "no error" : "NotFound");

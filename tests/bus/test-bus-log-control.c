@@ -12,14 +12,11 @@ static sd_bus *client;
 static void begin(void) {
         authorizer = test_authorizer();
         b = message_bus_new();
-        message_bus_serve(b, &authorizer.authorizer);
-        message_bus_name(b);
-        client = message_bus_client(b, message_bus_account());
+        client = message_bus_begin(b, &authorizer.authorizer);
 }
 
 static void end(void) {
-        client = sd_bus_close_unref(client);
-        b = message_bus_free(b);
+        message_bus_end(&b, &client);
 }
 
 static void check_property(const char *name, const char *expected) {

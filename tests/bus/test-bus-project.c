@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "basic/clock.h"
 #include "basic/log.h"
-#include "basic/text.h"
-#include "errandd/bus-limits.h"
-#include "errandd/bus-link.h"
 #include "message-bus.h"
 #include "test.h"
-
-#define A1 BUS_SESSION_ROOT "/a1"
-#define PROPERTIES "org.freedesktop.DBus.Properties"
-#define OBSERVER b->world.manager->observer
-#define OBSERVED OBSERVER.userdata
 
 static MessageBus *b;
 static TestAuthorizer authorizer;
@@ -20,23 +11,16 @@ static int allow(_unused_ Authorizer *a, _unused_ const AuthorizeRequest *q, _un
         return 1;
 }
 
-static bool no_operator(_unused_ Authorizer *a, _unused_ uid_t uid) {
-        return false;
-}
-
 static void begin(void) {
         authorizer = test_authorizer();
         authorizer.authorizer.check = allow;
-        authorizer.authorizer.operator = no_operator;
+        authorizer.authorizer.operator = test_no_operator;
         b = message_bus_new();
-        message_bus_serve(b, &authorizer.authorizer);
-        message_bus_name(b);
-        client = message_bus_client(b, message_bus_account());
+        client = message_bus_begin(b, &authorizer.authorizer);
 }
 
 static void end(void) {
-        client = sd_bus_close_unref(client);
-        b = message_bus_free(b);
+        message_bus_end(&b, &client);
 }
 
 /* What a caller was let into is whose project it was then: it may have become another's when it was waited for. */

@@ -250,33 +250,10 @@ static void test_update(void) {
         end();
 }
 
-typedef struct Updates {
-        unsigned texts, ends, missed_signals;
-        uint64_t missed;
-        bool unsubscribed;
-} Updates;
-
-static int count_updates(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        const char *kind, *name;
-        Updates *u = userdata;
-        uint64_t count = 0;
-
-        u->unsubscribed |= sd_bus_message_is_signal(m, NULL, "Unsubscribed") > 0;
-        if (sd_bus_message_is_signal(m, NULL, "Update") <= 0 || sd_bus_message_read(m, "s", &kind) <= 0)
-                return 0;
-        u->texts += streq(kind, "message");
-        u->ends += streq(kind, "turn-ended");
-        if (streq(kind, "missed") && sd_bus_message_enter_container(m, 'a', "{sv}") > 0 && sd_bus_message_read(m, "{sv}", &name, "t", &count) > 0) {
-                u->missed_signals++;
-                u->missed += count;
-        }
-        return 1;
-}
-
 /* An agent that writes faster than is read: text is left out and counted, what says where the conversation is comes all the same. */
 static void test_missed(void) {
         const Update end_of_turn = {.kind = UPDATE_TURN_ENDED, .n_fields = 2, .fields = {{.name = "prompt", .number = 1}, {.name = "reason", .text = "end_turn"}}};
-        Updates slow = {}, quick = {};
+        UpdateCount slow = {}, quick = {};
         sd_bus *operator;
         uint64_t queued;
         Heard mine, all;

@@ -8,25 +8,6 @@
 #define OBSERVER b->world.manager->observer
 #define OBSERVED OBSERVER.userdata
 
-typedef struct Pieces {
-        uint64_t texts, missed;
-        bool unsubscribed;
-} Pieces;
-
-static int count_pieces(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        const char *kind, *name;
-        Pieces *p = userdata;
-        uint64_t count = 0;
-
-        p->unsubscribed |= sd_bus_message_is_signal(m, NULL, "Unsubscribed") > 0;
-        if (sd_bus_message_is_signal(m, NULL, "Update") <= 0 || sd_bus_message_read(m, "s", &kind) <= 0)
-                return 0;
-        p->texts += streq(kind, "message");
-        if (streq(kind, "missed") && sd_bus_message_enter_container(m, 'a', "{sv}") > 0 && sd_bus_message_read(m, "{sv}", &name, "t", &count) > 0)
-                p->missed += count;
-        return 1;
-}
-
 static void check_subscribed(MessageBus *b, sd_bus *from) {
         Reply r = call(&b->world, from, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe", NULL);
 
@@ -40,7 +21,7 @@ static void test_stopped(void) {
         static char text[16 * 1024];
         const Update piece = {.kind = UPDATE_MESSAGE, .n_fields = 1, .fields = {{.name = "text", .text = text}}};
         uint64_t queued;
-        Pieces seen = {};
+        UpdateCount seen = {};
         TestAuthorizer authorizer = test_authorizer();
         sd_bus *client, *quiet;
         MessageBus *b;
@@ -49,13 +30,11 @@ static void test_stopped(void) {
         memset(text, 'x', sizeof(text) - 1);
         b = message_bus_new();
         a1 = fake_session(b->world.manager, "a1", message_bus_account());
-        message_bus_serve(b, &authorizer.authorizer);
-        message_bus_name(b);
-        client = message_bus_client(b, message_bus_account());
+        client = message_bus_begin(b, &authorizer.authorizer);
         quiet = message_bus_client(b, message_bus_stranger());
         check_subscribed(b, quiet);
         check_subscribed(b, client);
-        CHECK(sd_bus_add_filter(client, NULL, count_pieces, &seen) >= 0 && sd_bus_detach_event(client) >= 0);
+        CHECK(sd_bus_add_filter(client, NULL, count_updates, &seen) >= 0 && sd_bus_detach_event(client) >= 0);
         for (unsigned i = 0; i < 1024; i++) { /* twice what the bus daemon keeps of one sender */
                 OBSERVER.session_update(a1, &piece, OBSERVED);
                 if (i % 16 == 0)
@@ -77,8 +56,7 @@ static void test_stopped(void) {
         CHECK_INT(seen.texts + seen.missed, 1024 + 16);
         CHECK(seen.missed > 0 && !seen.unsubscribed);
         sd_bus_close_unref(quiet);
-        sd_bus_close_unref(client);
-        message_bus_free(b);
+        message_bus_end(&b, &client);
 }
 
 int main(void) {

@@ -30,6 +30,10 @@ static bool test_operator(_unused_ Authorizer *a, uid_t uid) {
         return uid == geteuid();
 }
 
+bool test_no_operator(_unused_ Authorizer *a, _unused_ uid_t uid) {
+        return false;
+}
+
 TestAuthorizer test_authorizer(void) {
         return (TestAuthorizer){.authorizer = {.check = test_check, .cancel = test_cancel, .operator = test_operator}};
 }
@@ -137,4 +141,33 @@ Reply call(World *w, sd_bus *client, const char *path, const char *interface, co
         if (r < 0)
                 abort();
         return call_send(w, client, m);
+}
+
+unsigned count_objects(World *w, sd_bus *client) {
+        Reply r = call(w, client, BUS_ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL);
+        unsigned n = 0;
+
+        if (r.failed || sd_bus_message_enter_container(r.message, 'a', "{oa{sa{sv}}}") <= 0)
+                abort();
+        while (sd_bus_message_skip(r.message, "{oa{sa{sv}}}") > 0)
+                n++;
+        reply_done(&r);
+        return n;
+}
+
+int count_updates(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        const char *kind, *name;
+        UpdateCount *u = userdata;
+        uint64_t count = 0;
+
+        u->unsubscribed |= sd_bus_message_is_signal(m, NULL, "Unsubscribed") > 0;
+        if (sd_bus_message_is_signal(m, NULL, "Update") <= 0 || sd_bus_message_read(m, "s", &kind) <= 0)
+                return 0;
+        u->texts += streq(kind, "message");
+        u->ends += streq(kind, "turn-ended");
+        if (streq(kind, "missed") && sd_bus_message_enter_container(m, 'a', "{sv}") > 0 && sd_bus_message_read(m, "{sv}", &name, "t", &count) > 0) {
+                u->missed_signals++;
+                u->missed += count;
+        }
+        return 1;
 }

@@ -29,6 +29,8 @@ typedef struct TestAuthorizer {
         Permission permission;
 } TestAuthorizer;
 TestAuthorizer test_authorizer(void);
+/* For its operator: nobody is one; as it comes, who runs the test. */
+bool test_no_operator(Authorizer *a, uid_t uid);
 
 World world_new(Authorizer *authorizer);
 void world_done(World *w);
@@ -57,6 +59,17 @@ typedef struct Waiting {
 } Waiting;
 void call_start(sd_bus *client, sd_bus_message *call, Waiting *w);
 void waiting_done(Waiting *w);
+
+/* What the object manager lists to that client. */
+unsigned count_objects(World *w, sd_bus *client);
+
+/* For sd_bus_add_filter(3): the Updates that a client is sent, with those that it is told it missed. */
+typedef struct UpdateCount {
+        unsigned texts, ends, missed_signals;
+        uint64_t missed;
+        bool unsubscribed;
+} UpdateCount;
+int count_updates(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
 /* The name after org.errand1.Error., or what came instead. */
 const char *reply_error(const Reply *r);

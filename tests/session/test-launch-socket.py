@@ -276,8 +276,8 @@ def _(t):
     t.equal(make("begun")["made"], True, "one that was begun before")
     with open(os.path.join(root, "file"), "w", encoding="ascii"):
         pass
-    rows = [("", "characters"), (".", "characters"), ("..", "characters"), (".hidden", "characters"), ("a/b", "characters"), ("a\nb", "characters"),
-            ("x" * 65, "characters"), ("ä", "characters"), ("link", "no directory"), ("file", "no directory")]
+    names = ["", ".", "..", ".hidden", "-x", "a/b", "a\nb", "x" * 64, "ä"]
+    rows = [*((name, "the project's name") for name in names), ("link", "no directory"), ("file", "no directory")]
     if os.getuid() == 0:
         os.mkdir(os.path.join(root, "roots"))
         rows.append(("roots", "belongs to another account"))

@@ -6,7 +6,6 @@
 
 #include "basic/fd.h"
 #include "basic/text.h"
-#include "launch/project.h"
 #include "launch/request.h"
 #include "launch/usage.h"
 #include "test.h"
@@ -220,17 +219,6 @@ static void test_scope_session(void) {
                 CHECK(!scope_unit_session(bad[i], &size));
 }
 
-static void test_project_names(void) {
-        static const char *const good[] = {"a", "Z9", "web-site_2.0", "-x", "0123456789012345678901234567890123456789012345678901234567890123"};
-        static const char *const bad[] = {"", ".", "..", ".git", "a/b", "a b", "a\n", "\xc3\xa4", "a\\b", "a:b",
-                                          "01234567890123456789012345678901234567890123456789012345678901234"};
-
-        for (size_t i = 0; i < ELEMENTSOF(good); i++)
-                CHECK(project_name_valid(good[i]));
-        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
-                CHECK(!project_name_valid(bad[i]));
-}
-
 static void test_stat(void) {
         uint64_t ticks, pages;
         pid_t pid, parent;
@@ -264,7 +252,6 @@ int main(void) {
         RUN(test_scope, "D003: a scope with everything, and with the least");
         RUN(test_scope_refused, "C199: a scope that is another session's, or holds what is unknown or of another kind");
         RUN(test_scope_session, "D003: whose scope a unit is");
-        RUN(test_project_names, "T004: what a project's name may be");
         RUN(test_stat, "a process as /proc tells it, whatever its name");
         RUN(test_usage, "what this process uses");
         return TEST_END();

@@ -10,10 +10,10 @@
 /* Prints one piece from *offset on; *ret_more: there was something. An ExitCode. */
 int transcript_print(Connection *c, const char *id, uint64_t *offset, bool *ret_more);
 
-typedef struct Follow Follow;
+typedef struct Transcript Transcript;
 
 /* Begins behind what is there already, and prints what comes, some moments later. Waits for nothing but its first answer. An ExitCode. */
-int follow_new(Connection *c, const char *id, sd_event *event, Follow **ret);
+int transcript_new(Connection *c, const char *id, sd_event *event, Transcript **ret);
 /* It has ended: prints the rest. */
-void follow_finish(Follow *f);
-Follow *follow_free(Follow *f);
+void transcript_finish(Transcript *t);
+Transcript *transcript_free(Transcript *t);

@@ -5,14 +5,14 @@
 #include "basic/io.h"
 #include "basic/log.h"
 #include "basic/text.h"
-#include "errand/follow.h"
+#include "errand/transcript.h"
 #include "shared/bus-object.h"
 #include "shared/event-timer.h"
 
 #define CHUNK (256U * 1024U)
-#define FOLLOW_USEC (250 * USEC_PER_MSEC)
+#define LOOK_USEC (250 * USEC_PER_MSEC)
 
-struct Follow {
+struct Transcript {
         Connection *connection;
         char *id;
         uint64_t offset;
@@ -57,68 +57,68 @@ int transcript_print(Connection *c, const char *id, uint64_t *offset, bool *ret_
 
 /* An error is an errandd that is not there at the moment. */
 static int on_piece(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        Follow *f = userdata;
+        Transcript *t = userdata;
         bool more = false;
 
-        f->asked = sd_bus_slot_unref(f->asked);
+        t->asked = sd_bus_slot_unref(t->asked);
         /* Whoever does not take it does not keep the session from its work. */
         if (!sd_bus_message_get_error(m))
-                (void) take_piece(m, f->id, &f->offset, &more, true);
-        (void) timer_again(f->timer, more ? 0 : FOLLOW_USEC);
+                (void) take_piece(m, t->id, &t->offset, &more, true);
+        (void) timer_again(t->timer, more ? 0 : LOOK_USEC);
         return 0;
 }
 
 static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-        Follow *f = userdata;
+        Transcript *t = userdata;
 
-        int r = connection_new_call(f->connection, bus_session_path(f->id).text, BUS_SESSION_INTERFACE, "ReadTranscript", &m);
+        int r = connection_new_call(t->connection, bus_session_path(t->id).text, BUS_SESSION_INTERFACE, "ReadTranscript", &m);
         if (r >= 0)
-                r = sd_bus_message_append(m, "tu", f->offset, CHUNK);
+                r = sd_bus_message_append(m, "tu", t->offset, CHUNK);
         if (r >= 0)
-                r = sd_bus_call_async(f->connection->bus, &f->asked, m, on_piece, f, 0);
+                r = sd_bus_call_async(t->connection->bus, &t->asked, m, on_piece, t, 0);
         if (r < 0)
-                (void) timer_again(f->timer, FOLLOW_USEC);
+                (void) timer_again(t->timer, LOOK_USEC);
         return 0;
 }
 
-Follow *follow_free(Follow *f) {
-        if (!f)
+Transcript *transcript_free(Transcript *t) {
+        if (!t)
                 return NULL;
-        sd_bus_slot_unref(f->asked);
-        sd_event_source_disable_unref(f->timer);
-        free(f->id);
-        return mfree(f);
+        sd_bus_slot_unref(t->asked);
+        sd_event_source_disable_unref(t->timer);
+        free(t->id);
+        return mfree(t);
 }
 
-DEFINE_CLEANUP(Follow *, follow_free);
+DEFINE_CLEANUP(Transcript *, transcript_free);
 
-int follow_new(Connection *c, const char *id, sd_event *event, Follow **ret) {
-        _cleanup_(follow_freep) Follow *f = calloc(1, sizeof(Follow));
+int transcript_new(Connection *c, const char *id, sd_event *event, Transcript **ret) {
+        _cleanup_(transcript_freep) Transcript *t = calloc(1, sizeof(Transcript));
         int code = EXIT_OK;
 
-        if (!f || !(f->id = strdup(id))) {
+        if (!t || !(t->id = strdup(id))) {
                 (void) log_oom();
                 return EXIT_FAILED;
         }
-        f->connection = c;
+        t->connection = c;
         for (bool more = true; code == EXIT_OK && more;)
-                code = read_piece(c, id, &f->offset, &more, false);
+                code = read_piece(c, id, &t->offset, &more, false);
         if (code != EXIT_OK)
                 return code;
-        int r = sd_event_add_time_relative(event, &f->timer, CLOCK_MONOTONIC, FOLLOW_USEC, 0, on_timer, f);
+        int r = sd_event_add_time_relative(event, &t->timer, CLOCK_MONOTONIC, LOOK_USEC, 0, on_timer, t);
         if (r < 0) {
                 log_error_errno(r, "Failed to follow session %s: %m", id);
                 return EXIT_FAILED;
         }
-        *ret = TAKE_PTR(f);
+        *ret = TAKE_PTR(t);
         return EXIT_OK;
 }
 
-void follow_finish(Follow *f) {
-        f->asked = sd_bus_slot_unref(f->asked);
-        (void) sd_event_source_set_enabled(f->timer, SD_EVENT_OFF);
+void transcript_finish(Transcript *t) {
+        t->asked = sd_bus_slot_unref(t->asked);
+        (void) sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
         for (bool more = true; more;)
-                if (read_piece(f->connection, f->id, &f->offset, &more, true) != EXIT_OK)
+                if (read_piece(t->connection, t->id, &t->offset, &more, true) != EXIT_OK)
                         return;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Follows the conversation of one session, over restarts of errandd. */
+/* The conversation of one session as whoever prompts or follows it sees it, over restarts of errandd. */
 
 #include "errand/listener.h"
 #include "errand/update-printer.h"
 
-typedef struct Talk {
+typedef struct Conversation {
         Listener listener;
         UpdatePrinter printer;
         const char *id;
@@ -14,10 +14,10 @@ typedef struct Talk {
         uint64_t number;    /* of the prompt, once it was taken; 0 before */
         bool sent, started, interrupted;
         bool looking; /* errandd is back, and is asked until it knows whether the turn goes on */
-} Talk;
+} Conversation;
 
 /* q's first operand is the session. Prints until the turn of the prompt, or the session, has ended. An ExitCode. */
-int talk_run(const Request *q, const char *prompt /* NULL: none, it is followed */);
+int conversation_run(const Request *q, const char *prompt /* NULL: none, it is followed */);
 
 /* Sends one, *ret_number of the session's. An ExitCode. */
-int talk_send(Connection *c, const char *id, const char *text, uint64_t *ret_number);
+int conversation_send(Connection *c, const char *id, const char *text, uint64_t *ret_number);

@@ -31,7 +31,7 @@ static void on_granted(Session *s, _unused_ const Grant *g, const Fault *fault, 
         operation_done(s, fault, -EBADF, userdata);
 }
 
-static int say_grant(BusTarget *t, const Say *said, _unused_ Done done, void *userdata, Fault *f) {
+static int deed_grant(BusTarget *t, const Say *said, _unused_ Done done, void *userdata, Fault *f) {
         Caller caller = bus_link_caller(t->link);
         char host[HOST_TEXT_MAX + 1], span[TIMESPAN_TEXT_MAX], *reply;
         const char *problem;
@@ -65,7 +65,7 @@ static size_t count_grants(const Session *s, const char *host, uint32_t *ret_num
 }
 
 /* All that it has for that host; the last one is written last. */
-static int say_revoke(BusTarget *t, const Say *said, Done done, void *userdata, Fault *f) {
+static int deed_revoke(BusTarget *t, const Say *said, Done done, void *userdata, Fault *f) {
         char host[HOST_TEXT_MAX + 1], *reply;
         uint32_t number;
         size_t n;
@@ -88,7 +88,7 @@ static int say_revoke(BusTarget *t, const Say *said, Done done, void *userdata, 
         return r;
 }
 
-static int say_grants(BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
+static int deed_grants(BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
         const GrantList *l = session_grants(t->session);
         _cleanup_free_ char *list = NULL;
         char span[TIMESPAN_TEXT_MAX];
@@ -143,48 +143,48 @@ static int tell_conversation(const Session *s, char **ret) {
         return r < 0 ? -ENOMEM : 0;
 }
 
-static int say_status(BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
+static int deed_status(BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
         const SessionRecord *record = session_record(t->session);
         const char *waiting = session_waiting(t->session), *state = session_state_to_string(session_state(t->session));
-        _cleanup_free_ char *talk = NULL;
+        _cleanup_free_ char *doing = NULL;
         int r;
 
-        r = tell_conversation(t->session, &talk);
+        r = tell_conversation(t->session, &doing);
         if (r >= 0)
                 r = waiting ? asprintf(ret_reply, "Session %s is %s and waits for %s.", record->id, state, waiting)
                     : record->exit_reason && !session_state_live(session_state(t->session))
                             ? asprintf(ret_reply, "Session %s is %s: %s, status %llu%s%s.", record->id, state, record->exit_reason,
                                        (unsigned long long) record->exit_status, record->exit_text ? "; " : "", record->exit_text ?: "")
-                            : asprintf(ret_reply, "Session %s is %s.%s", record->id, state, talk);
+                            : asprintf(ret_reply, "Session %s is %s.%s", record->id, state, doing);
         return r < 0 ? out_of_memory(f) : 0;
 }
 
-static int tell_commands(_unused_ BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
+static int deed_help(_unused_ BusTarget *t, _unused_ const Say *said, char **ret_reply, Fault *f) {
         *ret_reply = say_help();
         return *ret_reply ? 0 : out_of_memory(f);
 }
 
-static int say_answer(BusTarget *t, const Say *said, Done done, void *userdata, Fault *f) {
+static int deed_answer(BusTarget *t, const Say *said, Done done, void *userdata, Fault *f) {
         return session_answer(t->session, said->question, said->option, done, userdata, f);
 }
 
-static int say_interrupt(BusTarget *t, _unused_ const Say *said, Done done, void *userdata, Fault *f) {
+static int deed_interrupt(BusTarget *t, _unused_ const Say *said, Done done, void *userdata, Fault *f) {
         return session_interrupt(t->session, done, userdata, f);
 }
 
-static int say_stop(BusTarget *t, _unused_ const Say *said, Done done, void *userdata, Fault *f) {
+static int deed_stop(BusTarget *t, _unused_ const Say *said, Done done, void *userdata, Fault *f) {
         return session_stop(t->session, done, userdata, f);
 }
 
 static const Deed deeds[_SAY_VERB_MAX] = {
-        [SAY_GRANT] = {.later = say_grant},
-        [SAY_REVOKE] = {.later = say_revoke},
-        [SAY_GRANTS] = {.now = say_grants},
-        [SAY_STATUS] = {.now = say_status},
-        [SAY_HELP] = {.now = tell_commands},
-        [SAY_ANSWER] = {.later = say_answer, .reply = "The agent has the answer."},
-        [SAY_INTERRUPT] = {.later = say_interrupt, .reply = "The turn is being ended, and what waited is dropped."},
-        [SAY_STOP] = {.later = say_stop, .reply = "The session has ended."},
+        [SAY_GRANT] = {.later = deed_grant},
+        [SAY_REVOKE] = {.later = deed_revoke},
+        [SAY_GRANTS] = {.now = deed_grants},
+        [SAY_STATUS] = {.now = deed_status},
+        [SAY_HELP] = {.now = deed_help},
+        [SAY_ANSWER] = {.later = deed_answer, .reply = "The agent has the answer."},
+        [SAY_INTERRUPT] = {.later = deed_interrupt, .reply = "The turn is being ended, and what waited is dropped."},
+        [SAY_STOP] = {.later = deed_stop, .reply = "The session has ended."},
 };
 
 static int do_now(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error *error) {
@@ -238,7 +238,7 @@ static int prompt(sd_bus_message *m, BusTarget *t, const char *text, char *reply
         return operation_begun(o, r, &f, error);
 }
 
-static int say_prompt(sd_bus_message *m, BusTarget *t, const char *text, sd_bus_error *error) {
+static int deed_prompt(sd_bus_message *m, BusTarget *t, const char *text, sd_bus_error *error) {
         ConversationState c;
         size_t ahead = session_conversation(t->session, &c) ? c.queued + c.turn : 0;
         char *reply;
@@ -263,7 +263,7 @@ int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem);
         if (r < 0)
                 return r;
-        r = said.verb == SAY_PROMPT         ? say_prompt(m, t, text, error)
+        r = said.verb == SAY_PROMPT         ? deed_prompt(m, t, text, error)
             : deeds[said.verb].now          ? do_now(m, t, &said, error)
                                             : do_later(m, t, &said, error);
         say_done(&said);
