@@ -11,12 +11,16 @@
 #include "errandd/broker-client.h"
 #include "errandd/conversation.h"
 #include "errandd/disk-watch.h"
+#include "errandd/disk-work.h"
 #include "errandd/events.h"
 #include "errandd/idle-watch.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager-private.h"
 #include "errandd/session.h"
 #include "errandd/shim-client.h"
+
+typedef struct GrantWait GrantWait;
+typedef struct GrantBatch GrantBatch;
 
 typedef struct Waiter {
         struct Waiter *next;
@@ -62,6 +66,7 @@ typedef struct ShimLink {
         usec_t since;   /* monotonic: the last connection was made then */
         uint64_t breaks;
         bool strange;   /* somebody else was found in its place, and that was told */
+        bool said;      /* that it cannot be reached */
 } ShimLink;
 
 typedef struct Run {
@@ -118,7 +123,12 @@ struct Session {
         bool collecting;
         struct DiskWork *settling; /* that writes its record to the disk; NULL: there is none, or it has begun */
         bool undone;      /* its start was cut short by an errandd's end: its launcher may be about to have a shim for it */
-        bool along_writing, along_again; /* its grants are being written where nobody waits for it, and have changed since */
+        GrantWait *grant_waits;  /* who hears of the next text of its grants */
+        GrantBatch *grant_batch; /* of the one that is being written; NULL: none is */
+        bool grants_telling;     /* these hear of it just now */
+        bool grants_changing, grants_changed; /* there is something for good in that one, and in the next */
+        usec_t grants_pause;                  /* 0: the disk took the last one */
+        sd_event_source *grants_again;
         sd_event_source *expiry;
 };
 
@@ -136,6 +146,15 @@ void session_notice(Session *s, const char *kind, const char *format, ...) _prin
 void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) _printf_(4, 5);
 /* Reads the spool on. */
 int session_ingest(Session *s, bool final);
+
+/* session-grant-file.c */
+/* What s->grants has by then gets on disk; done (which may be NULL) hears whether, in the order in which they were asked, maybe before this returns. What it had
+ * asked for it takes back itself on an error. */
+int session_write_grants(Session *s, DiskDone done, void *userdata);
+/* The same, tried until it works: what changed counts already. */
+void session_write_grants_along(Session *s);
+/* The session goes. told: who waits hears of it. */
+void session_forget_grant_waits(Session *s, bool told);
 
 /* session-grants.c */
 int session_grants_to_broker(Session *s, bool again /* it may have some of them */);

@@ -4,6 +4,7 @@
  * of either side or by the shim's doing: it is the payload's account's. It is made anew then, at once and next time after a pause, which grows, so that one
  * that breaks it on and on costs little. Until it is there nothing is told that is not known: what the shim goes on with, it tells then (conversation.h). */
 
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include "basic/fd.h"
@@ -13,6 +14,7 @@
 
 #define PAUSE_FIRST_USEC (100 * USEC_PER_MSEC)
 #define PAUSE_MAX_USEC (30 * USEC_PER_SEC)
+#define PAUSE_SAID_USEC USEC_PER_SEC /* one that is just ending is away for less */
 #define CALM_USEC (60 * USEC_PER_SEC) /* a connection that held for so long broke by a chance */
 
 static int on_shim_end(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
@@ -68,7 +70,16 @@ static int reach_again(Run *run) {
         return r;
 }
 
+/* The 1st, 2nd, 4th, … is logged: whoever breaks it on and on does not fill the log. */
+static void log_break(Run *run) {
+        uint64_t n = ++run->shim_link.breaks;
+
+        if ((n & (n - 1)) == 0)
+                log_session_warning(run->session->record->id, "errandd's connection to its shim broke, %llu times so far, and was made anew", (unsigned long long) n);
+}
+
 static void take_up(Run *run) {
+        log_break(run);
         if (!run->conversation)
                 run_converse(run);
         else if (conversation_attach(run->conversation, run->shim) < 0)
@@ -76,8 +87,11 @@ static void take_up(Run *run) {
         run_repeat_stop(run);
 }
 
+/* It lives, as far as is known: its connections end a moment before it does, and its last line is there before. */
 static bool awaited(const Run *run) {
-        return run->shim_state == SHIM_RUNS && run->shim_end && !run->exited;
+        struct pollfd p = {.fd = run->shim_pidfd, .events = POLLIN};
+
+        return run->shim_state == SHIM_RUNS && run->shim_end && !run->exited && poll(&p, 1, 0) == 0;
 }
 
 static void try_later(Run *run);
@@ -98,19 +112,14 @@ static int on_again(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 static void try_later(Run *run) {
         ShimLink *l = &run->shim_link;
 
+        if (l->pause >= PAUSE_SAID_USEC && !l->said)
+                log_session_warning(run->session->record->id, "its shim cannot be reached, and that is tried on");
+        l->said |= l->pause >= PAUSE_SAID_USEC;
         conversation_give_up(run->conversation);
         l->pause = l->pause == 0 ? PAUSE_FIRST_USEC : MIN(l->pause * 2, PAUSE_MAX_USEC);
         int r = sd_event_add_time_relative(run->session->manager->event, &l->again, CLOCK_MONOTONIC, l->pause, 0, on_again, run);
         if (r < 0)
                 log_session_error_errno(r, run->session->record->id, "no timer, so its shim is not reached any more: %m");
-}
-
-/* The 1st, 2nd, 4th, … is logged: whoever breaks it on and on does not fill the log. */
-static void log_break(Run *run) {
-        uint64_t n = ++run->shim_link.breaks;
-
-        if ((n & (n - 1)) == 0)
-                log_session_warning(run->session->record->id, "errandd's connection to its shim broke, %llu times so far, and is made anew", (unsigned long long) n);
 }
 
 /* The end of its process, which is waited for, says more. */
@@ -120,11 +129,11 @@ static void on_gone(void *userdata) {
 
         conversation_detach(run->conversation);
         run->shim = shim_client_free(run->shim);
+        run_read_events(run);
         if (!awaited(run)) {
                 run_check_finished(run);
                 return;
         }
-        log_break(run);
         if (now_monotonic() - l->since >= CALM_USEC)
                 l->pause = 0;
         if (l->pause == 0 && reach_again(run) >= 0) {

@@ -30,6 +30,7 @@ Session *session_free(Session *s) {
         if (!s)
                 return NULL;
         sd_event_source_disable_unref(s->expiry);
+        session_forget_grant_waits(s, false);
         session_record_free(s->record);
         grant_list_done(&s->grants);
         safe_close(s->project);

@@ -91,7 +91,7 @@ def collect_killed(t):
     kill_launcher(service)
     t.contains(answered(s, call), "cannot be removed", "what Collect is answered")
     s.call("a1", "Collect")
-    t.equal(s.bus.call(ROOT, MANAGER, "ListSessions")[0], [], "sessions")
+    t.equal(s.bus.call(ROOT, MANAGER, "ListThreads")[0], [], "sessions")
 
 
 @case("C200: the launcher is killed in the middle of a look at the disk: the next one finds what there is")
