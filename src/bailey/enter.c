@@ -16,9 +16,8 @@
  *    (network-namespace.c), and the child enters it before it mounts a sysfs. Nothing that is not bailey has run by then.
  * 2. Signals get their defaults, the caller's arguments and environment are wiped from memory, inherited descriptors are
  *    closed: nothing of the caller is left to leak by the time anything else runs.
- * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then the host name. The limits
- *    on further namespaces are opened in the old /proc, which goes out of sight in the next step, and written after it, since
- *    every detached mount counts as a mount namespace.
+ * 3. Ids are mapped. This makes the capabilities usable; until it is done nothing can be mounted. Then the host name, and what
+ *    depends on nothing else: the limit on further user namespaces, and the bounding set, which does not touch what init has itself.
  *    Where the run has a way out (pasta.h), the rules of the packet filter are installed first, by this process, and only then
  *    does the supervisor have pasta connect the namespace: there is no moment at which it is connected and open.
  * 4. The new root is built (mounts.c): propagation is cut first, so that nothing mounted from here on is seen outside; the
@@ -237,17 +236,40 @@ static int run_child(InitContext *c, Supervisor *s, bool namespaces, Failure *f)
         return r < 0 ? r : supervise(s, f);
 }
 
+/* Whether processes can be made in the group is tried where that is in question only: a first process that was made in it has shown
+ * it. One that was not, or was killed before it ran, has done nothing, and is made once more when the group is looked at, or without it. */
+static int run_grouped(InitContext *c, Supervisor *s, Group *group, bool namespaces, Failure *f) {
+        bool joins = !namespaces || (s->options->no_isolate && c->plan->network->mode == NETWORK_LANDLOCK);
+        int r = 0;
+
+        if (!joins) {
+                r = run_child(c, s, namespaces, f);
+                if (r >= 0 || c->progress->begun)
+                        return r;
+        }
+        if (group->directory < 0 || group->checked)
+                return joins ? run_child(c, s, namespaces, f) : r;
+        size_t told = strlen(group->lack);
+        s->control = safe_close(s->control);
+        s->pidfd = safe_close(s->pidfd);
+        group_check(group);
+        c->group = group->directory;
+        *f = (Failure) {};
+        r = c->group >= 0 ? 0 : settle_limits(c, group->lack + told + (told > 0 ? strlen("; ") : 0), s->result, f);
+        return r < 0 ? r : run_child(c, s, namespaces, f);
+}
+
 /* With namespaces, or, where the kernel has none to give, the way it goes without. */
-static int run_children(InitContext *c, Supervisor *s, Failure *f) {
+static int run_children(InitContext *c, Supervisor *s, Group *group, Failure *f) {
         if (s->options->no_isolate && c->landlock_abi <= 0)
                 return failure_set(f, STAGE_LANDLOCK, EOPNOTSUPP, "with --no-isolate nothing else would protect files");
-        int r = run_child(c, s, !c->unconfined, f);
+        int r = run_grouped(c, s, group, !c->unconfined, f);
         if (r >= 0 || !(c->isolated || c->own_network) || f->stage != STAGE_NAMESPACES)
                 return r;
         s->control = safe_close(s->control);
         s->pidfd = safe_close(s->pidfd);
         r = fall_back(c, -f->error, s->result, f);
-        return r < 0 ? r : run_child(c, s, false, f);
+        return r < 0 ? r : run_grouped(c, s, group, false, f);
 }
 
 static int run(const Plan *plan, const RunOptions *options, RunResult *result, Failure *f) {
@@ -288,12 +310,12 @@ static int run(const Plan *plan, const RunOptions *options, RunResult *result, F
         r = signals_take(&signals, &s.signals);
         if (r < 0)
                 return failure_set(f, STAGE_PROCESS, r, "taking signals");
-        c.started = mmap(NULL, sizeof(bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        s.started = c.started;
-        r = c.started == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : run_children(&c, &s, f);
+        c.progress = mmap(NULL, sizeof(InitProgress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        s.progress = c.progress;
+        r = c.progress == MAP_FAILED ? failure_set(f, STAGE_PROCESS, errno, "shared memory") : run_children(&c, &s, &group, f);
         result->oom_kills = group_oom_kills(&group);
-        if (c.started != MAP_FAILED)
-                (void) munmap(c.started, sizeof(bool));
+        if (c.progress != MAP_FAILED)
+                (void) munmap(c.progress, sizeof(InitProgress));
         signals_give_back(&signals, s.signals);
         pasta_stop(&s.pasta);
         safe_close(s.pidfd);

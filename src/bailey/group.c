@@ -301,9 +301,10 @@ static int try_directory(int directory) {
 
 /* Kernels that count the kills of a group (Linux 6.14, and older ones that were mended in the same way) take what is made in another
  * group than its parent's for killed when the two counts differ. Killing in the new, empty one brings it up to the parent's. */
-static void check_usable(Group *g, const char *path) {
+void group_check(Group *g) {
         int r = try_directory(g->directory);
 
+        g->checked = true;
         if (r == -EOPNOTSUPP) { /* the root has such a controller already, and processes again */
                 r = leave_root(g->root);
                 if (r >= 0)
@@ -317,23 +318,19 @@ static void check_usable(Group *g, const char *path) {
         if (r >= 0 || r == -ENOSYS || r == -EPERM) /* without clone3 it is joined: see init.c */
                 return;
         lack(g, r == -EACCES ? "this account may not move processes from the group that bailey is in to %s" :
-             r == -EOPNOTSUPP ? "other processes than bailey are in %s" : "no process can be started in %s", path);
+             r == -EOPNOTSUPP ? "other processes than bailey are in %s" : "no process can be started in %s", g->path);
         (void) unlinkat(g->root, g->name, AT_REMOVEDIR);
         g->directory = safe_close(g->directory);
 }
 
 void group_make(const PlanLimits *limits, Group *ret) {
         const char *said = getenv(GROUP_ROOT_VARIABLE);
-        _cleanup_free_ char *path = NULL;
 
         *ret = GROUP_NONE;
         if (!plan_limits_any(limits) && (!said || !*said))
                 return;
-        if (!find_root(ret, &path) || !make_payload(ret, path))
-                return;
-        /* After the limits, as it depends on the group that bailey is in then. */
-        apply(ret, limits, path);
-        check_usable(ret, path);
+        if (find_root(ret, &ret->path) && make_payload(ret, ret->path))
+                apply(ret, limits, ret->path);
 }
 
 /* ---- the end ---- */
@@ -379,6 +376,7 @@ void group_remove(Group *g) {
         }
         g->directory = safe_close(g->directory);
         g->root = safe_close(g->root);
+        g->path = mfree(g->path);
 }
 
 int group_probe(char ret[512]) {

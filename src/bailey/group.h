@@ -15,12 +15,18 @@ typedef struct Group {
         int root, directory; /* -EBADF: none */
         char name[16];
         char lack[512];      /* what is not limited, or why there is no group; empty: nothing is missing */
+        char *path;          /* of the root, to free */
+        bool checked;        /* by group_check() */
 } Group;
 
 #define GROUP_NONE ((Group){.root = -EBADF, .directory = -EBADF})
 
 /* Never fails: what could not be had is in `lack`. Limits are read back from the kernel. */
 void group_make(const PlanLimits *limits, Group *ret);
+
+/* Whether a process can be made in it, which is tried, and brought about where that can be. If not, it has no `directory` any more, and `lack`
+ * says why. For a run that has seen it fail, or cannot. */
+void group_check(Group *g);
 
 /* Ends what is still in it and removes it. Takes GROUP_NONE, too. */
 void group_remove(Group *g);

@@ -189,7 +189,8 @@ static int enter_network(Init *i) {
 static int build_isolated(Init *i) {
         const InitContext *c = i->context;
         _cleanup_close_ int limits = -EBADF;
-        int r;
+        Failure limits_failure = {};
+        int r, forbidden;
 
         r = namespaces_set_up(c->uid, c->gid, &limits, i->failure);
         if (r < 0)
@@ -202,8 +203,17 @@ static int build_isolated(Init *i) {
                 r = open_namespace(i, NAMESPACE_USER);
         if (r >= 0 && c->send_namespaces && !c->own_network)
                 r = open_namespace(i, NAMESPACE_NETWORK);
+        /* What depends on no other step is done while the network namespace is made. Of a /proc that cannot be written to, the mounts know to say
+         * more. */
+        forbidden = namespaces_forbid_more(limits, &limits_failure);
+        if (r >= 0)
+                r = capabilities_bound(i->failure);
         if (r >= 0)
                 r = mounts_build(c->plan, &i->network, &i->gaps, i->failure);
+        if (r >= 0 && forbidden < 0) {
+                *i->failure = limits_failure;
+                r = forbidden;
+        }
         if (r >= 0 && c->own_network)
                 r = network_namespace_raise(i->failure);
         if (r >= 0)
@@ -213,8 +223,7 @@ static int build_isolated(Init *i) {
         if (c->send_namespaces && c->own_network)
                 i->namespaces[NAMESPACE_NETWORK] = TAKE_FD(i->network.fd);
         i->network.fd = safe_close(i->network.fd);
-        r = namespaces_forbid_more(limits, i->failure);
-        return r < 0 ? r : check_gaps(i);
+        return check_gaps(i);
 }
 
 /* Of the namespaces the network's alone: a denied egress is one whatever the files are held by. */
@@ -312,7 +321,10 @@ static int confine(Init *i) {
         r = c->isolated ? 0 : landlock_signals_new(c->landlock_abi, &i->payload_rules);
         if (r < 0)
                 return failure_set(i->failure, STAGE_LANDLOCK, r, "the payload's own rules");
-        r = capabilities_drop(i->failure);
+        if (!c->isolated) /* else it was done before */
+                r = capabilities_bound(i->failure);
+        if (r >= 0)
+                r = capabilities_drop(i->failure);
         if (r >= 0 && c->seccomp && !c->isolated)
                 r = seccomp_load_own_limits(i->failure);
         if (r < 0)
@@ -424,7 +436,7 @@ static int payload_execute(const Init *i) {
 static int payload_start(Init *i, int *ret_exec_error) {
         volatile int error = 0;
 
-        *i->context->started = true;
+        i->context->progress->started = true;
         pid_t pid = vfork();
         if (pid < 0)
                 return failure_set(i->failure, STAGE_EXECUTE, errno, "fork");
@@ -538,6 +550,7 @@ void init_run(const InitContext *context) {
         };
         int r;
 
+        context->progress->begun = true;
         r = set_up(&i);
         if (r >= 0)
                 r = await_go(&i);

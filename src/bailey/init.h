@@ -3,6 +3,12 @@
 
 #include "bailey/enter.h"
 
+/* How far it came, in memory that it shares with the supervisor. */
+typedef struct InitProgress {
+        bool begun;   /* it ran at all */
+        bool started; /* the payload may have begun to run */
+} InitProgress;
+
 /* What the sandbox's first process needs to know. All is decided before it exists. */
 typedef struct InitContext {
         const Plan *plan;
@@ -19,7 +25,7 @@ typedef struct InitContext {
         bool unconfined;    /* only observed, not isolated then */
         int landlock_abi;
         GapSet refused_gaps; /* one of these found inside ends the run */
-        bool *started;      /* shared with the supervisor: set when the payload may have begun to run */
+        InitProgress *progress;
 } InitContext;
 
 /* Runs in the new process, all signals blocked: builds the world, confines itself, runs the payload, reaps, and exits. */

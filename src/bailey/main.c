@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "bailey/ahead.h"
 #include "bailey/audit.h"
 #include "bailey/doctor.h"
 #include "bailey/options.h"
@@ -27,8 +28,11 @@ static int fill_standard_fds(void) {
 
 int main(int argc, char **argv) {
         Options o;
+        int gate;
 
         log_setup("bailey", LOG_LEVEL_INFO);
+        if (ahead_waits(argc, argv, &gate) && ahead_wait(gate, &argc, &argv) < 0)
+                return EXIT_NOT_RUN;
         if (fill_standard_fds() < 0)
                 return EXIT_NOT_RUN;
         if (options_parse(argc, argv, &o) < 0)

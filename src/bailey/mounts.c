@@ -128,26 +128,8 @@ static int open_parent(NewRoot *root, const char *path, const char **ret_name) {
         return root->parent;
 }
 
-/* Opens the place to mount at, made when it is missing. */
-static int open_target(NewRoot *root, const char *path, bool directory) {
-        const char *name;
-
-        if (streq(path, "/") || !knows_parent(root, path)) {
-                int fd = open_beneath(root->top, path, O_PATH);
-                if (fd != -ENOENT)
-                        return fd;
-        }
-        int parent = open_own_parent(root, path, &name);
-        if (parent < 0)
-                return parent;
-        int r = directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0444, 0);
-        if (r < 0 && errno != EEXIST)
-                return -errno;
-        return open_beneath(parent, name, O_PATH);
-}
-
-static int mount_attach(int tree, int target) {
-        return move_mount(tree, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
+static int mount_attach(int tree, int at, const char *name) {
+        return move_mount(tree, "", at, name, MOVE_MOUNT_F_EMPTY_PATH | (*name ? 0 : MOVE_MOUNT_T_EMPTY_PATH)) < 0 ? -errno : 0;
 }
 
 /* Restricts a detached tree. Flags are only ever added: one that the outer world locked stays as it is. */
@@ -178,9 +160,25 @@ static int filesystem_new(const char *type, const Parameter *parameters, uint64_
         return fd < 0 ? -errno : fd;
 }
 
+/* The place is made when it is missing. What was made just now, where nobody else makes anything, need not be looked at before it is mounted on. */
 static int mount_at(NewRoot *root, int tree, const char *path, bool directory) {
-        _cleanup_close_ int target = open_target(root, path, directory);
-        return target < 0 ? target : mount_attach(tree, target);
+        _cleanup_close_ int target = -EBADF;
+        const char *name;
+
+        if (streq(path, "/") || !knows_parent(root, path)) {
+                target = open_beneath(root->top, path, O_PATH);
+                if (target != -ENOENT)
+                        return target < 0 ? target : mount_attach(tree, target, "");
+        }
+        int parent = open_own_parent(root, path, &name);
+        if (parent < 0)
+                return parent;
+        if ((directory ? mkdirat(parent, name, 0755) : mknodat(parent, name, S_IFREG | 0444, 0)) >= 0)
+                return mount_attach(tree, parent, name);
+        if (errno != EEXIST)
+                return -errno;
+        target = open_beneath(parent, name, O_PATH);
+        return target < 0 ? target : mount_attach(tree, target, "");
 }
 
 static int step_filesystem(NewRoot *root, const PlanStep *s, const char *type, const Parameter *parameters, uint64_t attributes) {
@@ -305,14 +303,14 @@ static int cover(NewRoot *root, int at, const char *path, const PlanStep *wanted
         int *first = S_ISDIR(st.st_mode) ? &root->cover_directory : &root->cover_file;
         if (*first < 0) {
                 _cleanup_close_ int made = cover_new(root, S_ISDIR(st.st_mode));
-                int r = made < 0 ? made : mount_attach(made, target);
+                int r = made < 0 ? made : mount_attach(made, target, "");
                 if (r < 0)
                         return r;
                 *first = TAKE_FD(made);
                 return 0;
         }
         _cleanup_close_ int tree = open_tree(*first, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-        return tree < 0 ? -errno : mount_attach(tree, target);
+        return tree < 0 ? -errno : mount_attach(tree, target, "");
 }
 
 static int make_read_only(int at, const char *path, const PlanStep *wanted) {
@@ -325,7 +323,16 @@ static int make_read_only(int at, const char *path, const PlanStep *wanted) {
         if (tree < 0)
                 return -errno;
         int r = tree_restrict(tree, MOUNT_ATTR_RDONLY, true);
-        return r < 0 ? r : mount_attach(tree, target);
+        return r < 0 ? r : mount_attach(tree, target, "");
+}
+
+/* In a proc that was made just now: what stands in it is the kernel's. */
+static int make_part_read_only(int proc, const char *name) {
+        _cleanup_close_ int tree = open_tree(proc, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | AT_RECURSIVE);
+        if (tree < 0)
+                return absent(-errno) ? 0 : -errno;
+        int r = tree_restrict(tree, MOUNT_ATTR_RDONLY, true);
+        return r < 0 ? r : mount_attach(tree, proc, name);
 }
 
 static int step_proc(NewRoot *root, const PlanStep *s) {
@@ -343,7 +350,7 @@ static int step_proc(NewRoot *root, const PlanStep *s) {
                 return tree;
         r = mount_at(root, tree, s->target, true);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(read_only); i++)
-                r = make_read_only(tree, read_only[i], NULL);
+                r = make_part_read_only(tree, read_only[i]);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(covered); i++)
                 r = cover(root, tree, covered[i], NULL);
         return r;

@@ -59,23 +59,15 @@ static int map_ids(uid_t uid, gid_t gid, Failure *f) {
         return 0;
 }
 
+/* Of the eight limits that one. A namespace of any other kind is for whoever has CAP_SYS_ADMIN in the user namespace, which nobody has when the
+ * capabilities are gone from every set (capabilities_drop()), and which could come with a further user namespace alone. Each file of
+ * /proc/sys that is opened in a new user namespace is made by the kernel for it: eight of them cost a start more than Landlock does. */
 int namespaces_forbid_more(int limits, Failure *f) {
-        static const char *const names[] = {
-                "max_user_namespaces", "max_mnt_namespaces", "max_pid_namespaces",    "max_net_namespaces",
-                "max_ipc_namespaces",  "max_uts_namespaces", "max_cgroup_namespaces", "max_time_namespaces",
-        };
+        static const char name[] = "max_user_namespaces";
 
-        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
-                _cleanup_close_ int fd = openat(limits, names[i], O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-                if (fd < 0) {
-                        /* Time namespaces are a matter of kernel configuration: what is not there cannot be made. */
-                        if (errno == ENOENT && i == ELEMENTSOF(names) - 1)
-                                break;
-                        return failure_set(f, STAGE_NESTING, errno, "user.%s", names[i]);
-                }
-                if (write(fd, "0", 1) < 0)
-                        return failure_set(f, STAGE_NESTING, errno, "user.%s", names[i]);
-        }
+        _cleanup_close_ int fd = openat(limits, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 || write(fd, "0", 1) < 0)
+                return failure_set(f, STAGE_NESTING, errno, "user.%s", name);
         return 0;
 }
 
@@ -106,10 +98,7 @@ int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f) {
         return set_up(uid, gid, NULL, ret_limits, f);
 }
 
-int capabilities_drop(Failure *f) {
-        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-        struct __user_cap_data_struct data[2] = {};
-
+int capabilities_bound(Failure *f) {
         /* EINVAL is the first number that this kernel does not know. Without CAP_SETPCAP (no namespaces) the bounding set
          * stays, and no_new_privs makes it meaningless. */
         for (unsigned long c = 0; c < 64; c++)
@@ -118,6 +107,13 @@ int capabilities_drop(Failure *f) {
                                 break;
                         return failure_set(f, STAGE_CAPABILITIES, errno, "bounding set");
                 }
+        return 0;
+}
+
+int capabilities_drop(Failure *f) {
+        struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+        struct __user_cap_data_struct data[2] = {};
+
         if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
                 return failure_set(f, STAGE_CAPABILITIES, errno, "ambient set");
         if (syscall(SYS_capset, &header, data) < 0)

@@ -21,9 +21,12 @@ int namespaces_set_up(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
 /* The same for a child of namespaces_clone_user(), which keeps the host's name. */
 int namespaces_set_up_user(uid_t uid, gid_t gid, int *ret_limits, Failure *f);
 
-/* No further namespaces of any kind: the limits belong to the new user namespace, so nobody inside can raise them again once
- * the capabilities are gone. After the last mount: the kernel makes a mount namespace for each detached tree. */
+/* No further user namespace, and so none of any kind once the capabilities are gone: the limit belongs to the new user namespace, so
+ * that nobody inside can raise it again then. */
 int namespaces_forbid_more(int limits, Failure *f);
 
-/* Empties all capability sets and the bounding set, for good. */
+/* Empties the bounding set, which takes nothing of what this process has: nothing that it executes can have more than is left to it. */
+int capabilities_bound(Failure *f);
+
+/* Empties all other capability sets, for good. */
 int capabilities_drop(Failure *f);

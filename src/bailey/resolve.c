@@ -145,12 +145,78 @@ static int step(Walk *w) {
         return streq(name, "..") ? step_up(w) : step_down(w, name);
 }
 
+/* Most paths have no link in them, and the kernel says so in one call. 0 when it could not settle the matter, > 0 when it did. */
+static int look_plain(const char *path, ResolvedPath *result) {
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
+        struct stat st;
+
+        _cleanup_close_ int fd = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+        if (fd < 0) {
+                if (errno != ENOENT)
+                        return 0;
+                result->error = -ENOENT; /* a link before the missing part would have been ELOOP */
+                return 1;
+        }
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        result->device = st.st_dev;
+        result->inode = st.st_ino;
+        result->mode = st.st_mode;
+        return 1;
+}
+
+static int resolve_plain(const char *path, ResolvedPath *ret) {
+        ResolvedPath result = {};
+
+        int r = look_plain(path, &result);
+        if (r <= 0)
+                return r;
+        result.real = strdup(path);
+        if (!result.real)
+                return -ENOMEM;
+        *ret = result;
+        return 1;
+}
+
+/* Behind a link there is seldom another: what is left is looked at in one piece. As above. */
+static int look_rest(Walk *w) {
+        char path[PATH_MAX];
+        size_t length = w->length;
+
+        if (w->result->error < 0)
+                return 0;
+        memcpy(path, w->done, length);
+        for (const char *at = w->rest + strspn(w->rest, "/"); *at;) {
+                size_t n = strcspn(at, "/");
+                if ((n <= 2 && strncmp(at, "..", n) == 0) || length + 1 + n >= sizeof(path))
+                        return 0; /* upward is to be walked */
+                path[length++] = '/';
+                memcpy(path + length, at, n);
+                length += n;
+                at += n + strspn(at + n, "/");
+        }
+        path[length] = 0;
+        int r = length > 0 ? look_plain(path, w->result) : 0;
+        if (r <= 0)
+                return r;
+        memcpy(w->done, path, length + 1);
+        w->length = length;
+        return r;
+}
+
 static int walk(Walk *w) {
         struct stat st;
 
         int r = walk_to_root(w);
-        while (r >= 0 && w->rest[0])
+        while (r >= 0 && w->rest[0]) {
+                size_t links = w->result->n_links;
                 r = step(w);
+                if (r >= 0 && w->result->n_links > links) {
+                        r = look_rest(w);
+                        if (r > 0)
+                                return 0;
+                }
+        }
         if (r < 0 || w->result->error < 0)
                 return r;
         if (fstat(w->fd, &st) < 0)
@@ -159,30 +225,6 @@ static int walk(Walk *w) {
         w->result->inode = st.st_ino;
         w->result->mode = st.st_mode;
         return 0;
-}
-
-/* Most paths have no link in them, and the kernel says so in one call. 0 when it could not settle the matter, > 0 when it did. */
-static int resolve_plain(const char *path, ResolvedPath *ret) {
-        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS};
-        ResolvedPath result = {};
-        struct stat st;
-
-        _cleanup_close_ int fd = (int) syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
-        if (fd >= 0) {
-                if (fstat(fd, &st) < 0)
-                        return -errno;
-                result.device = st.st_dev;
-                result.inode = st.st_ino;
-                result.mode = st.st_mode;
-        } else if (errno == ENOENT)
-                result.error = -ENOENT; /* a link before the missing part would have been ELOOP */
-        else
-                return 0;
-        result.real = strdup(path);
-        if (!result.real)
-                return -ENOMEM;
-        *ret = result;
-        return 1;
 }
 
 int path_resolve(const char *path, ResolvedPath *ret) {

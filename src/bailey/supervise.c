@@ -95,7 +95,7 @@ static int vanished(Supervisor *s, Failure *f) {
                 ;
         s->child = -ESRCH;
         int number = WIFSIGNALED(status) ? WTERMSIG(status) : SIGKILL;
-        if (!*s->started)
+        if (!s->progress->started)
                 return failure_set(f, STAGE_PROCESS, 0, "it was killed by signal %d", number);
         log_error("the sandbox's first process was killed by signal %d%s", number,
                   s->result->isolated ? ", and all others with it" : "; without a PID namespace, what the command started may still run");

@@ -5,6 +5,7 @@
 
 #include "bailey/enter.h"
 #include "bailey/failure.h"
+#include "bailey/init.h"
 
 /* The outer half of a run: bailey itself, which is not confined and only waits, forwards and reports. */
 typedef struct Supervisor {
@@ -12,7 +13,7 @@ typedef struct Supervisor {
         int pidfd;        /* its, -EBADF without namespaces */
         int control;
         int signals;      /* signalfd of all that is blocked */
-        const bool *started; /* see InitContext */
+        const InitProgress *progress;
         pid_t pasta;      /* its keeper, 0: none */
         bool interactive; /* the payload is in the caller's terminal: stop when it stops */
         const RunOptions *options;

@@ -10,6 +10,7 @@
 #include "errand/output.h"
 #include "errand/receipts.h"
 #include "errand/verbs.h"
+#include "errand/waiting.h"
 #include "shared/bus-object.h"
 #include "shared/timespan.h"
 
@@ -118,7 +119,7 @@ static int get_page(Connection *c, const Filter *f, Page *ret) {
         if (r >= 0)
                 r = append_filter(m, f, MIN(f->limit, PAGE_MAX));
         if (r >= 0)
-                r = sd_bus_call(c->bus, m, UINT64_MAX, &e, &p.message);
+                r = waiting_call(c, NULL, m, &e, &p.message); /* answers a ping meanwhile: of many pages errandd wants to know whether they are read */
         if (r < 0)
                 return bus_failure(&e, r, "Failed to list the receipts");
         r = read_page(&p, f->json);

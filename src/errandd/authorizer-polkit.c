@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <pwd.h>
 
+#include "basic/clock.h"
 #include "basic/log.h"
 #include "basic/parse.h"
 #include "basic/text.h"
@@ -9,6 +10,7 @@
 #define POLKIT "org.freedesktop.PolicyKit1"
 #define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define POLKIT_INTERFACE "org.freedesktop.PolicyKit1.Authority"
+#define WATCHES 2U /* what tells that polkit may answer otherwise now */
 #define ALLOW_USER_INTERACTION 1U /* of CheckAuthorizationFlags */
 #define CANCELLATION_MAX 32U
 #define ENTRY_MAX 16384U /* bytes of one account's entry */
@@ -21,18 +23,58 @@ typedef struct PolkitAuthorizer {
         uid_t *operators;
         size_t n_operators;
         uint64_t last; /* number of a question */
-        usec_t timeout, interactive_timeout;
+        usec_t timeout, interactive_timeout, ahead_timeout;
         Question *questions;
+        sd_bus_slot *watches[WATCHES];
+        size_t watching; /* of these, those that the bus has granted */
 } PolkitAuthorizer;
 
 struct Question {
         PolkitAuthorizer *authorizer;
         Question *next;
-        sd_bus_slot *slot;
-        AuthorizeDone done;
+        sd_bus_slot *slot;  /* NULL: it was answered, with yes, and ahead */
+        AuthorizeDone done; /* NULL: nobody waits for it, since it was asked ahead */
         void *userdata;
         char cancellation[CANCELLATION_MAX];
+        bool ahead;
+        /* Of one that was asked ahead alone: */
+        AuthorizeRequest request; /* its texts are this one's own */
+        const char *action;
+        usec_t expires; /* CLOCK_MONOTONIC */
 };
+
+static void request_done(AuthorizeRequest *q) {
+        free((char *) q->sender);
+        free((char *) q->member);
+        free((char *) q->session);
+        free((char *) q->host);
+        free((char *) q->duration);
+        free((char *) q->project);
+        *q = (AuthorizeRequest){};
+}
+
+static bool copy_text(const char *text, const char **ret) {
+        *ret = text ? strdup(text) : NULL;
+        return *ret || !text;
+}
+
+static int request_copy(const AuthorizeRequest *q, AuthorizeRequest *ret) {
+        AuthorizeRequest copy = {.uid = q->uid, .permission = q->permission, .own = q->own};
+
+        if (!copy_text(q->sender, &copy.sender) || !copy_text(q->member, &copy.member) || !copy_text(q->session, &copy.session) ||
+            !copy_text(q->host, &copy.host) || !copy_text(q->duration, &copy.duration) || !copy_text(q->project, &copy.project)) {
+                request_done(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+/* All that polkit is told. Whether a user may be asked is not compared: a yes for which nobody was asked is one either way. */
+static bool request_equal(const AuthorizeRequest *a, const AuthorizeRequest *b) {
+        return a->uid == b->uid && a->permission == b->permission && a->own == b->own && streq_ptr(a->sender, b->sender) && streq_ptr(a->member, b->member) &&
+               streq_ptr(a->session, b->session) && streq_ptr(a->host, b->host) && streq_ptr(a->duration, b->duration) && streq_ptr(a->project, b->project);
+}
 
 static Question *question_free(Question *q) {
         for (Question **p = &q->authorizer->questions; *p; p = &(*p)->next)
@@ -41,6 +83,7 @@ static Question *question_free(Question *q) {
                         break;
                 }
         sd_bus_slot_unref(q->slot);
+        request_done(&q->request);
         return mfree(q);
 }
 
@@ -71,7 +114,10 @@ static bool read_answer(sd_bus_message *m, const Question *q) {
                 /* libsystemd makes this one itself when the time is over. */
                 if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT))
                         withdraw(q);
-                log_warning("polkit gave no answer, which is a no: %s", e->message ?: e->name);
+                if (q->ahead)
+                        log_debug("polkit did not answer what it was asked ahead, asking again when it is called: %s", e->message ?: e->name);
+                else
+                        log_warning("polkit gave no answer, which is a no: %s", e->message ?: e->name);
                 return false;
         }
         r = sd_bus_message_enter_container(m, 'r', "bba{ss}");
@@ -82,17 +128,6 @@ static bool read_answer(sd_bus_message *m, const Question *q) {
                 return false;
         }
         return authorized;
-}
-
-static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        Question *q = userdata;
-        AuthorizeDone done = q->done;
-        void *whom = q->userdata;
-        bool allowed = read_answer(m, q);
-
-        question_free(q); /* may be asked again from within */
-        done(allowed, whom);
-        return 1;
 }
 
 static int append_details(sd_bus_message *m, const AuthorizeRequest *q) {
@@ -108,11 +143,15 @@ static int append_details(sd_bus_message *m, const AuthorizeRequest *q) {
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
 static int ask(Question *question, const AuthorizeRequest *q, const char *action) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         PolkitAuthorizer *a = question->authorizer;
+        usec_t timeout = question->ahead ? a->ahead_timeout : q->interactive ? a->interactive_timeout : a->timeout;
         int r;
 
+        (void) snprintf(question->cancellation, sizeof(question->cancellation), "errand-%llu", (unsigned long long) ++a->last);
         r = sd_bus_message_new_method_call(a->bus, &m, POLKIT, POLKIT_PATH, POLKIT_INTERFACE, "CheckAuthorization");
         if (r >= 0)
                 r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s", q->sender, action);
@@ -120,12 +159,88 @@ static int ask(Question *question, const AuthorizeRequest *q, const char *action
                 r = append_details(m, q);
         if (r >= 0)
                 r = sd_bus_message_append(m, "us", q->interactive ? ALLOW_USER_INTERACTION : 0U, question->cancellation);
-        return r < 0 ? r : sd_bus_call_async(a->bus, &question->slot, m, on_answer, question,
-                                             q->interactive ? a->interactive_timeout : a->timeout);
+        return r < 0 ? r : sd_bus_call_async(a->bus, &question->slot, m, on_answer, question, timeout);
 }
 
-static bool polkit_operator(Authorizer *authorizer, uid_t uid) {
-        PolkitAuthorizer *a = (PolkitAuthorizer *) authorizer;
+static void question_finish(Question *q, bool allowed) {
+        AuthorizeDone done = q->done;
+        void *whom = q->userdata;
+
+        question_free(q); /* may be asked again from within */
+        done(allowed, whom);
+}
+
+/* What was asked ahead does not count. Whoever waits for it is asked about as if it had not been. */
+static void ask_anew(Question *q) {
+        int r;
+
+        q->slot = sd_bus_slot_unref(q->slot);
+        if (!q->done) {
+                question_free(q);
+                return;
+        }
+        q->ahead = false;
+        r = ask(q, &q->request, q->action);
+        if (r < 0) {
+                log_warning_errno(r, "Failed to ask polkit, which is a no: %m");
+                question_finish(q, false);
+        }
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Question *q = userdata;
+        bool allowed = read_answer(m, q);
+
+        if (q->ahead && !allowed)
+                ask_anew(q);
+        else if (q->done)
+                question_finish(q, allowed);
+        else
+                q->slot = sd_bus_slot_unref(q->slot);
+        return 1;
+}
+
+/* Of that caller, about that session; NULL: any. */
+static void void_ahead(PolkitAuthorizer *a, const char *sender, const char *session) {
+        for (Question *next, *q = a->questions; q; q = next) {
+                next = q->next;
+                if (!q->ahead || (sender && !streq_ptr(q->request.sender, sender)) || (session && !streq_ptr(q->request.session, session)))
+                        continue;
+                if (q->slot)
+                        withdraw(q);
+                ask_anew(q);
+        }
+}
+
+static void polkit_forget(Authorizer *authorizer, const char *sender, const char *session) {
+        if (sender || session)
+                void_ahead((PolkitAuthorizer *) authorizer, sender, session);
+}
+
+static int on_changed(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        void_ahead(userdata, NULL, NULL);
+        return 0;
+}
+
+static int on_watched(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        PolkitAuthorizer *a = userdata;
+        const sd_bus_error *e = sd_bus_message_get_error(m);
+
+        if (e)
+                log_warning("the bus does not tell when polkit answers otherwise, so that it is asked nothing ahead: %s", e->message ?: e->name);
+        else
+                a->watching++;
+        return 1;
+}
+
+static int watch(PolkitAuthorizer *a) {
+        int r = sd_bus_match_signal_async(a->bus, a->watches, POLKIT, POLKIT_PATH, POLKIT_INTERFACE, "Changed", on_changed, on_watched, a);
+
+        return r < 0 ? r : sd_bus_add_match_async(a->bus, a->watches + 1, "type='signal',sender='org.freedesktop.DBus',path='/org/freedesktop/DBus',"
+                                                  "interface='org.freedesktop.DBus',member='NameOwnerChanged',arg0='" POLKIT "'", on_changed, on_watched, a);
+}
+
+static bool is_operator(const PolkitAuthorizer *a, uid_t uid) {
 
         if (uid == 0)
                 return true;
@@ -135,12 +250,14 @@ static bool polkit_operator(Authorizer *authorizer, uid_t uid) {
         return false;
 }
 
-static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, AuthorizeDone done, void *userdata, void **ret_ticket) {
-        PolkitAuthorizer *a = (PolkitAuthorizer *) authorizer;
-        bool operator = polkit_operator(authorizer, q->uid);
+static bool polkit_operator(Authorizer *authorizer, uid_t uid) {
+        return is_operator((PolkitAuthorizer *) authorizer, uid);
+}
+
+/* 1, 0: yes and no, unasked; -EAGAIN: polkit has to be asked about the action. */
+static int judge(const PolkitAuthorizer *a, const AuthorizeRequest *q, const char **ret_action) {
+        bool operator = is_operator(a, q->uid);
         const char *action = permission_action_id(q->permission, q->own || operator);
-        Question *question;
-        int r;
 
         if (q->permission == PERMISSION_ROOT)
                 return q->uid == 0;
@@ -150,12 +267,96 @@ static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, Autho
                 return 1;
         if (!q->sender)
                 return 0; /* no message bus between, so there is nobody whom polkit could be asked about */
-        question = calloc(1, sizeof(Question));
+        *ret_action = action;
+        return -EAGAIN;
+}
+
+static Question *question_new(PolkitAuthorizer *a) {
+        Question *q = calloc(1, sizeof(Question));
+
+        if (!q)
+                return NULL;
+        *q = (Question){.authorizer = a, .next = a->questions};
+        a->questions = q;
+        return q;
+}
+
+/* One answer that waits to be used is replaced; one that is still out is not, and a withdrawn question costs polkit as much as an answered one. */
+static bool may_ask_ahead(PolkitAuthorizer *a, uid_t uid) {
+        usec_t now = now_monotonic();
+        size_t n = 0;
+
+        for (Question *next, *q = a->questions; q; q = next) {
+                next = q->next;
+                if (!q->ahead)
+                        continue;
+                if (!q->slot && (q->expires <= now || q->request.uid == uid))
+                        question_free(q);
+                else if (q->request.uid == uid)
+                        return false;
+                else
+                        n++;
+        }
+        return n < AUTHORIZE_AHEAD_MAX;
+}
+
+static void polkit_foresee(Authorizer *authorizer, const AuthorizeRequest *request) {
+        PolkitAuthorizer *a = (PolkitAuthorizer *) authorizer;
+        const char *action;
+        Question *q;
+        int r;
+
+        if (a->watching < WATCHES || judge(a, request, &action) != -EAGAIN || !may_ask_ahead(a, request->uid))
+                return;
+        q = question_new(a);
+        if (!q)
+                return;
+        q->ahead = true;
+        q->action = action;
+        q->expires = now_monotonic() + a->ahead_timeout;
+        r = request_copy(request, &q->request);
+        if (r >= 0)
+                r = ask(q, &q->request, action);
+        if (r < 0) {
+                question_free(q);
+                log_debug("Failed to ask polkit ahead, ignoring: %s", strerror(-r));
+        }
+}
+
+/* What was asked ahead about exactly that; no longer there to be found again. */
+static Question *take_ahead(PolkitAuthorizer *a, const AuthorizeRequest *request, const char *action) {
+        for (Question *q = a->questions; q; q = q->next)
+                if (q->ahead && !q->done && q->expires > now_monotonic() && streq(q->action, action) && request_equal(&q->request, request))
+                        return q;
+        return NULL;
+}
+
+static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, AuthorizeDone done, void *userdata, void **ret_ticket) {
+        PolkitAuthorizer *a = (PolkitAuthorizer *) authorizer;
+        Question *question;
+        const char *action;
+        int r;
+
+        r = judge(a, q, &action);
+        if (r != -EAGAIN)
+                return r;
+        question = take_ahead(a, q, action);
+        if (question && !question->slot) {
+                question_free(question);
+                return 1;
+        }
+        if (question) {
+                question->done = done;
+                question->userdata = userdata;
+                question->request.interactive = q->interactive;
+                *ret_ticket = question;
+                return -EINPROGRESS;
+        }
+        question = question_new(a);
         if (!question)
                 return -ENOMEM;
-        *question = (Question){.authorizer = a, .next = a->questions, .done = done, .userdata = userdata};
-        (void) snprintf(question->cancellation, sizeof(question->cancellation), "errand-%llu", (unsigned long long) ++a->last);
-        a->questions = question;
+        question->done = done;
+        question->userdata = userdata;
         r = ask(question, q, action);
         if (r < 0) {
                 question_free(question);
@@ -167,8 +368,11 @@ static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, Autho
 }
 
 static void polkit_cancel(_unused_ Authorizer *a, void *ticket) {
-        withdraw(ticket);
-        question_free(ticket);
+        Question *q = ticket;
+
+        if (q->slot)
+                withdraw(q);
+        question_free(q);
 }
 
 static int find_uid(const char *name, uid_t *ret) {
@@ -213,6 +417,7 @@ int authorizer_polkit_set_operators(Authorizer *authorizer, char *const *operato
                 else
                         n++;
         }
+        void_ahead(a, NULL, NULL);
         free(a->operators);
         a->operators = uids;
         a->n_operators = n;
@@ -226,6 +431,10 @@ void authorizer_polkit_set_timeouts(Authorizer *authorizer, usec_t plain, usec_t
         a->interactive_timeout = interactive;
 }
 
+void authorizer_polkit_set_ahead(Authorizer *authorizer, usec_t ahead) {
+        ((PolkitAuthorizer *) authorizer)->ahead_timeout = ahead;
+}
+
 int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret) {
         PolkitAuthorizer *a = calloc(1, sizeof(PolkitAuthorizer));
         int r;
@@ -233,12 +442,16 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
         if (!a)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
-                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
+                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget,
+                               .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,
                 .interactive_timeout = AUTHORIZE_INTERACTIVE_USEC,
+                .ahead_timeout = AUTHORIZE_AHEAD_USEC,
         };
         r = authorizer_polkit_set_operators(&a->authorizer, operators);
+        if (r >= 0)
+                r = watch(a);
         if (r < 0) {
                 authorizer_polkit_free(&a->authorizer);
                 return r;
@@ -254,6 +467,8 @@ Authorizer *authorizer_polkit_free(Authorizer *authorizer) {
                 return NULL;
         while (a->questions)
                 polkit_cancel(authorizer, a->questions);
+        for (size_t i = 0; i < WATCHES; i++)
+                sd_bus_slot_unref(a->watches[i]);
         sd_bus_unref(a->bus);
         free(a->operators);
         return mfree(a);

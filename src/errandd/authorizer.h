@@ -25,6 +25,11 @@ struct Authorizer {
          * error is a no. What the request points to is valid during the call alone. */
         int (*check)(Authorizer *a, const AuthorizeRequest *request, AuthorizeDone done, void *userdata, void **ret_ticket);
         void (*cancel)(Authorizer *a, void *ticket); /* NULL where nothing is ever in progress */
+        /* The same caller will most likely ask for that next: it may be found out ahead. Nothing but the time that check() takes depends on it.
+         * NULL where nothing is ever in progress. */
+        void (*foresee)(Authorizer *a, const AuthorizeRequest *request);
+        /* What was found out for that caller, or about that session, is not used any more: it has gone. NULL with foresee. */
+        void (*forget)(Authorizer *a, const char *sender, const char *session);
         /* An operator may do what an owner may, and give what only an operator gives. Never asks anybody. */
         bool (*operator)(Authorizer *a, uid_t uid);
         /* The configuration was read again; the operators before stay when it fails. NULL where none are configured. */

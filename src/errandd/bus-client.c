@@ -29,10 +29,10 @@ static void touch(BusLink *l) {
 static bool make_room(Bus *b) {
         BusLink *idle = NULL;
 
-        if (b->n_links < BUS_CLIENTS_MAX)
+        if (b->n_links < b->max_links)
                 return true;
         for (BusLink *l = b->links; l; l = l->next)
-                if (!l->dead && !bus_link_keeps(l))
+                if (!l->dead && !bus_link_keeps(l) && !l->ping)
                         idle = l;
         if (!idle)
                 return false;
@@ -80,7 +80,7 @@ static int client_new(BusConnection *c, const char *name, BusLink **ret, sd_bus_
         int r;
 
         if (!make_room(c->face))
-                return bus_error_setf(error, BUS_ERROR_LIMIT, "%u clients are being served", BUS_CLIENTS_MAX);
+                return bus_error_setf(error, BUS_ERROR_LIMIT, "%zu clients are being served", c->face->max_links);
         r = bus_link_new(c, name, UID_NONE, &l);
         if (r < 0)
                 return r;

@@ -18,18 +18,29 @@
 /* On a message bus the daemon has one connection with all clients, and cannot stop reading one of them. What a client sends waits with the bus
  * daemon, which bounds it (dbus-daemon(1): max_incoming_bytes of the sender, max_replies_per_connection), and comes one message a turn of the
  * event loop; each is answered or refused in that turn, so that a flood costs some microseconds a message and no memory. What is kept here is kept for
- * an account, since an account may have many connections: a link that keeps nothing is thrown out for the next client and made anew. Answers that
- * a client does not read are the bus daemon's, within max_outgoing_bytes; where it takes none any more, nothing is read until it does. */
-#define BUS_CLIENTS_MAX 512U                /* links, some 700 bytes each; idle ones make room */
-#define BUS_ACCOUNT_KEPT_MAX 64U            /* links of one account that are subscribed, or wait: eight accounts have to join to fill the table */
+ * an account, since an account may have many connections: a link that keeps nothing is thrown out for the next client and made anew. What a client
+ * does not read the bus daemon keeps, and counts against errandd: of one sender it keeps 127 MiB and 64 descriptors (max_incoming_bytes,
+ * max_incoming_unix_fds), and then does not hear it. So each account has a part of that (bus-unread.c). */
+#define BUS_CLIENTS_MAX 2048U               /* links, some 700 bytes each: as many as a system's bus has connections (max_completed_connections) */
+#define BUS_ACCOUNT_KEPT_MAX 64U            /* links of one account that are subscribed, or wait: so many may hear of everything */
 #define BUS_ACCOUNT_HELD_MAX 16U            /* calls of one account that wait for an authorization: so many questions polkit has at once */
 #define BUS_ACCOUNT_OPERATIONS_MAX 64U      /* calls of one account that wait for a session */
 #define BUS_UNKNOWN_MESSAGES_MAX 4U         /* of a client whose uid is still asked for: one turn of the bus daemon */
 #define BUS_UNREAD_PING_BYTES (64U * 1024U)  /* of signals to a client, and it is asked whether it takes them */
 #define BUS_UNREAD_UPDATES_MAX (1024U * 1024U) /* above it a client is not sent what agents write */
-#define BUS_UNREAD_SIGNALS_MAX (1536U * 1024U) /* above it a subscriber is dropped: 64 of an account keep 96 MiB, and the bus daemon 127 for errandd */
-#define BUS_UNREAD_MESSAGE_MAX (64U * 1024U)
-#define BUS_UNREAD_HEADER_BYTES 256U          /* path, interface, member, names */
+#define BUS_UNREAD_SIGNALS_MAX (1536U * 1024U) /* above it a subscriber is dropped */
+#define BUS_UNREAD_MESSAGE_MAX (64U * 1024U)   /* a signal */
+#define BUS_UNREAD_ANSWER_MAX (32U * 1024U * 1024U) /* max_message_size of a system's bus */
+/* Bytes that count for an answer whose size nobody tells, since libsystemd makes it. */
+#define BUS_UNREAD_CALL_BYTES 1024U            /* any, also an error */
+#define BUS_UNREAD_INTROSPECT_BYTES (8U * 1024U)
+#define BUS_UNREAD_OBJECT_BYTES 1024U          /* one of GetManagedObjects */
+#define BUS_UNREAD_NAME_BYTES 64U              /* one that Introspect names */
+#define BUS_UNREAD_DESCRIPTOR_BYTES (2U * 1024U * 1024U) /* 48 of them are all */
+#define BUS_UNREAD_ACCOUNT_MAX (24U * 1024U * 1024U) /* above it calls of the account are refused */
+#define BUS_UNREAD_ACCOUNT_MIN (256U * 1024U)  /* which it has, whatever others have */
+#define BUS_UNREAD_REFUSALS_MAX (8U * 1024U)   /* of a client, and above that they are not even refused: the bus daemon stops at 128 calls without an answer (max_replies_per_connection) */
+#define BUS_UNREAD_ALL_MAX (96U * 1024U * 1024U) /* of all accounts. Beyond it comes one answer more of each, which are small but for few */
 #define BUS_HELD_SIZE_MAX (256U * 1024U)    /* bytes of a call that is held, on either kind of connection: command, env and allow at their most */
 #define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them; each may carry 16 descriptors (max_message_unix_fds) as well */
 #define BUS_FOLLOWED_MAX 16U                /* sessions of others whose signals a link was let through to */

@@ -36,6 +36,11 @@ struct BusConnection {
         StoredReceiptList receipt; /* the one that it is about, looked up once */
 };
 
+/* Bytes that a client may not have taken yet. */
+typedef struct BusUnread {
+        uint64_t signals, answers, refusals; /* for other unread ones */
+} BusUnread;
+
 struct BusLink {
         BusConnection *connection;
         BusLink *next;
@@ -43,7 +48,7 @@ struct BusLink {
         uid_t uid;  /* by the kernel's word, or the bus daemon's; UID_NONE while that is asked for */
         bool subscribed;
         uint64_t missed; /* updates of conversations that it did not get */
-        uint64_t unread, pinged; /* bytes of signals that it may not have taken yet; of these, those before the ping */
+        BusUnread unread, pinged; /* of these, those before the ping */
         sd_bus_slot *ping;
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
@@ -64,7 +69,7 @@ struct Bus {
         sd_event_source *accept, *tidy;
         BusConnection *connections;
         BusLink *links; /* those of a message bus in the order of their last message */
-        size_t n_links;
+        size_t n_links, max_links; /* BUS_CLIENTS_MAX */
         size_t held_size; /* bytes of all held messages */
         Observer observer;
         OwnerEntry *owners; /* subscribe.c */
@@ -111,7 +116,11 @@ int bus_client_find(BusConnection *c, sd_bus_message *m, BusLink **ret, sd_bus_e
 void bus_client_forget(BusLink *l); /* drops what waits for its uid */
 
 /* bus-unread.c */
-void bus_unread_add(BusLink *l, sd_bus_message *m); /* a signal, sealed, that is sent to it */
+void bus_unread_add_signal(BusLink *l, sd_bus_message *m); /* sealed, that is sent to it */
+void bus_unread_ask(BusLink *l); /* whether it has taken what it was sent, if that is due */
+void bus_unread_add_refusal(BusLink *l);
+/* 1: yes. Its account has too much to take already: negative, with the error that a call is answered with; 0, it is not answered at all. */
+int bus_unread_may_answer(const BusLink *l, sd_bus_error *error);
 void bus_unread_forget(BusLink *l);
 
 /* subscribe.c: the observer that turns what happens into signals. */

@@ -47,6 +47,10 @@ Session *bus_link_find(BusLink *l, const char *id) {
         return s && bus_link_may_see(l, s) ? s : NULL;
 }
 
+void bus_link_foresee_start(BusLink *l, Session *s) {
+        gate_foresee_start(l, s);
+}
+
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret) {
         StoredReceiptList *list = &l->connection->receipt;
         ReceiptFilter filter = RECEIPT_FILTER_ANY;
@@ -208,6 +212,7 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
                 BusLink *l = *p;
 
                 if (!l->dead) {
+                        bus_unread_ask(l);
                         p = &l->next;
                         continue;
                 }
@@ -224,7 +229,7 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 
         if (!b)
                 return -ENOMEM;
-        *b = (Bus){.manager = m, .listen_fd = -EBADF};
+        *b = (Bus){.manager = m, .listen_fd = -EBADF, .max_links = BUS_CLIENTS_MAX};
         if (options) {
                 b->authorizer = options->authorizer;
                 b->lost = options->lost;

@@ -32,6 +32,7 @@ struct Conversation {
         char *session;
         ConversationHandler handler;
         TurnSeat seat;
+        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has */
         bool known;  /* the shim has said where it is */
         bool looking; /* it has been asked to */
         bool resumes; /* over a connection that was made anew, and it has not said so over that */
@@ -133,7 +134,7 @@ static void settle(Conversation *c) {
         if (c->broken)
                 turn_seat_set(&c->seat, false, false, 0, 0);
         else
-                turn_seat_set(&c->seat, c->known && c->ready, c->phase != TURN_NONE, count_waiting(c), c->n_prompts);
+                turn_seat_set(&c->seat, c->known && c->ready, c->found || c->phase != TURN_NONE, count_waiting(c), c->n_prompts);
 }
 
 static void tell(Conversation *c, const Update *u) {
@@ -219,6 +220,7 @@ static int adopt(Conversation *c, JsonObject *o, uint64_t *ret_last) {
         else if (c->phase != TURN_ASKED || c->resumes) /* it is asked for after this, and answered after this */
                 c->phase = TURN_NONE;
         c->known = true;
+        c->found = false;
         tell_lost(c, before, n_before);
         *ret_last = last;
         return 0;
@@ -405,12 +407,12 @@ static void on_event(Message *m, void *userdata) {
 
 /* ---- outside ---- */
 
-int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, const ConversationHandler *handler, Conversation **ret) {
+int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
         Conversation *c = calloc(1, sizeof(Conversation));
 
         if (!c)
                 return -ENOMEM;
-        *c = (Conversation){.shim = shim, .looking = true, .handler = *handler, .session = strdup(session)};
+        *c = (Conversation){.shim = shim, .looking = true, .found = found, .handler = *handler, .session = strdup(session)};
         int r = c->session ? shim_client_watch(shim, NULL, on_event, on_state, c) : -ENOMEM;
         if (r < 0) {
                 free(c->session);
@@ -418,6 +420,7 @@ int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t 
                 return r;
         }
         turn_seat_open(&c->seat, turns, owner, shares, on_begin, c);
+        settle(c);
         *ret = c;
         return 0;
 }

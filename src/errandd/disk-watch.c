@@ -29,7 +29,6 @@ struct DiskWatch {
         DiskLook *look; /* NULL: no answer is awaited */
         sd_event_source *timer;
         DiskPace pace;
-        uint64_t system; /* what the project's file system had in use before anything ran; 0: not known */
         uint64_t budget; /* as configured when it was started, like everything else that it has */
         usec_t longest;
         usec_t asked;    /* monotonic */
@@ -79,16 +78,15 @@ static void fail_once(DiskWatch *w, const char *problem) {
 }
 
 /* How large the project was at the start: taken from the first look, and kept for an errandd that finds the session again. The session may have
- * begun by then, long before where others were looked at first: what the file system has grown by since may be its work. */
+ * begun by then, long before where others were looked at first: what the file system has grown by since it was launched may be its work. */
 static void take_first(DiskWatch *w, const Measured *m) {
         Session *s = w->run->session;
         SessionRecord *record = s->record;
-        uint64_t first = w->system > 0 ? w->system : m->system, now = m->system + m->grown, grown = now > first ? now - first : 0;
+        uint64_t first = record->system_bytes > 0 ? record->system_bytes - 1 : m->system, now = m->system + m->grown, grown = now > first ? now - first : 0;
 
-        if (record->project_bytes > 0 && (record->project_bytes != PROJECT_NOT_MEASURED || record->system_bytes > 0))
+        if (record->project_bytes > 0)
                 return;
-        if (record->project_bytes == 0)
-                record->project_bytes = m->project_whole ? m->project - MIN(m->project, grown) + 1 : PROJECT_NOT_MEASURED;
+        record->project_bytes = m->project_whole ? m->project - MIN(m->project, grown) + 1 : PROJECT_NOT_MEASURED;
         record->system_bytes = first + 1;
         if (session_state(s) != SESSION_STARTING) /* else it is written with the next state */
                 (void) session_save(s);
@@ -217,13 +215,13 @@ static int on_timer(_unused_ sd_event_source *source, _unused_ uint64_t usec, vo
 }
 
 int disk_watch_new(Run *run, DiskWatch **ret) {
-        const SessionRecord *record = run->session->record;
+        SessionRecord *record = run->session->record;
         uint64_t used = fd_system_used(run->session->project);
         DiskWatch *w = calloc(1, sizeof(DiskWatch));
 
         if (!w)
                 return -ENOMEM;
-        *w = (DiskWatch){.run = run, .system = MIN(used, DISK_BYTES_MAX), .budget = record->disk_max, .longest = record->disk_check};
+        *w = (DiskWatch){.run = run, .budget = record->disk_max, .longest = record->disk_check};
         int r = sd_event_add_time_relative(run->session->manager->event, &w->timer, CLOCK_MONOTONIC, w->longest, 0, on_timer, w);
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->timer, SD_EVENT_OFF);
@@ -231,9 +229,15 @@ int disk_watch_new(Run *run, DiskWatch **ret) {
                 disk_watch_free(w);
                 return r;
         }
+        if (record->system_bytes == 0 && used > 0)
+                record->system_bytes = MIN(used, DISK_BYTES_MAX) + 1;
         *ret = w;
-        ask(w);
         return 0;
+}
+
+void disk_watch_begin(DiskWatch *w) {
+        if (w)
+                ask(w);
 }
 
 DiskWatch *disk_watch_free(DiskWatch *w) {

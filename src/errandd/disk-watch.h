@@ -9,6 +9,9 @@
 typedef struct Run Run;
 typedef struct DiskWatch DiskWatch;
 
-/* Looks at once. In the record is how large the project was, for one that is found again. */
+/* Before anything of it runs: what the project's file system has in use is noted in the record, by which a first look that comes late is set right. In the
+ * record is also how large the project was, for one that is found again. */
 int disk_watch_new(Run *run, DiskWatch **ret);
+/* Looks, at once: when the session has been let go, so that its start does not wait while the launcher forks for this. NULL: does nothing. */
+void disk_watch_begin(DiskWatch *w);
 DiskWatch *disk_watch_free(DiskWatch *w);

@@ -58,6 +58,13 @@ void gate_forget(BusLink *l) {
                         a->cancel(a, h->ticket);
                 held_free(h);
         }
+        if (a->forget && l->name)
+                a->forget(a, l->name, NULL);
+}
+
+void gate_forget_session(Bus *b, const char *id) {
+        if (b->authorizer->forget)
+                b->authorizer->forget(b->authorizer, NULL, id);
 }
 
 static void held_answered(bool allowed, void *userdata) {
@@ -281,6 +288,36 @@ static const char *who_may(const Authorizer *a, const Passage *p) {
         return p->own && p->action->permission != PERMISSION_MANAGE ? "" : ", which administrators have, with their password";
 }
 
+static AuthorizeRequest request_of(const BusLink *l, const char *sender, const Passage *p, const GateDetails *d) {
+        return (AuthorizeRequest){
+                .uid = l->uid,
+                .sender = sender,
+                .permission = p->action->permission,
+                .own = p->own,
+                .member = p->action->member,
+                .session = p->session ? session_record(p->session)->id : NULL,
+                .host = d->host,
+                .duration = d->duration,
+                .project = d->project,
+        };
+}
+
+/* The same question that Start leads to, which has no arguments. Others' sessions need an administrator, of whom nobody is asked ahead. */
+void gate_foresee_start(BusLink *l, Session *s) {
+        Passage p = {.action = action_find(BUS_SESSION_INTERFACE, "Start", MEMBER_METHOD), .session = s};
+        Authorizer *a = l->connection->face->authorizer;
+        AuthorizeRequest q;
+        GateDetails details;
+
+        if (!a->foresee || !l->name)
+                return;
+        gate_details_read(NULL, p.action, s, 0, &details);
+        p.own = find_owner(l, &p, &details) == l->uid;
+        q = request_of(l, l->name, &p, &details);
+        if (p.own)
+                a->foresee(a, &q);
+}
+
 static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, sd_bus_error *error) {
         Caller caller = bus_link_caller(l);
         GateDetails details;
@@ -297,18 +334,8 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
 
         gate_details_read(m, p->action, p->session, p->object.number, &details);
         p->own = find_owner(l, p, &details) == l->uid;
-        q = (AuthorizeRequest){
-                .uid = l->uid,
-                .sender = sd_bus_message_get_sender(m),
-                .permission = p->action->permission,
-                .own = p->own,
-                .interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0,
-                .member = p->action->member,
-                .session = p->session ? session_record(p->session)->id : NULL,
-                .host = details.host,
-                .duration = details.duration,
-                .project = details.project,
-        };
+        q = request_of(l, sd_bus_message_get_sender(m), p, &details);
+        q.interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0;
         r = authorize(l, m, answer, &q, error);
         if (r != 0)
                 return r;
@@ -344,11 +371,17 @@ static int pass_others(BusConnection *c, sd_bus_message *m) {
         return !c->shared;
 }
 
+/* Of what libsystemd will answer, or the gate; handlers count what they say beyond it. */
+static size_t answer_size(const Action *action) {
+        return action && streq(action->member, "Introspect") ? BUS_UNREAD_INTROSPECT_BYTES : BUS_UNREAD_CALL_BYTES;
+}
+
 int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
         BusConnection *c = userdata;
         BusLink *l = c->current;
         Held *answer;
+        bool refused;
         int r;
 
         r = pass_others(c, m);
@@ -368,11 +401,18 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         c->admitted = NULL;
         stored_receipt_list_done(&c->receipt);
         answer = held_take(l, m);
-        r = pass(l, m, answer, &p, error);
+        r = bus_unread_may_answer(l, error);
+        refused = r <= 0;
+        if (r > 0)
+                r = pass(l, m, answer, &p, error);
         if (answer)
                 held_free(answer);
-        if (r == -EINPROGRESS)
+        if (r == -EINPROGRESS || (refused && r == 0))
                 return 1;
+        if (refused)
+                bus_unread_add_refusal(l);
+        else if (sd_bus_message_get_expect_reply(m) > 0)
+                bus_unread_add_answer(l, answer_size(p.action));
         if (r < 0)
                 return r;
         c->admitted = p.session;

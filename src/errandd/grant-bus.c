@@ -46,6 +46,7 @@ int grant_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *use
                                 return -ENOMEM;
                 }
         }
+        bus_unread_add_objects(l, n);
         *ret = TAKE_PTR(paths);
         return 0;
 }

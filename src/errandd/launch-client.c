@@ -33,6 +33,10 @@ uid_t launch_client_uid(const LaunchClient *l) {
         return l->identity.uid;
 }
 
+const Identity *launch_client_identity(const LaunchClient *l) {
+        return &l->identity;
+}
+
 /* It leaves by itself when nothing is left of its sessions; one that does not is not waited for. */
 static void reap(pid_t pid) {
         _cleanup_close_ int fd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;

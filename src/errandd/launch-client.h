@@ -23,6 +23,7 @@ LaunchClient *launch_client_free(LaunchClient *l);
 DEFINE_CLEANUP(LaunchClient *, launch_client_free);
 
 uid_t launch_client_uid(const LaunchClient *l);
+const Identity *launch_client_identity(const LaunchClient *l);
 
 /* What the session's scope is made with. */
 typedef struct LaunchScope {

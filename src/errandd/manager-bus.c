@@ -67,6 +67,7 @@ static int create_session(sd_bus_message *m, BusLink *l, Creation *c, sd_bus_err
                 return bus_fault(error, &f, r);
         for (size_t i = 0; i < ELEMENTSOF(o.options.stdio); i++)
                 o.options.stdio[i] = -EBADF;
+        bus_link_foresee_start(l, s); /* before the answer: polkit is at it while the client is at that */
         return sd_bus_reply_method_return(m, "o", bus_session_path(session_record(s)->id).text);
 }
 
@@ -156,7 +157,7 @@ static int list_sessions(sd_bus_message *m, BusTarget *t, bool ended) {
                         r = append_session(reply, s);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_message_send(reply);
+        return r < 0 ? r : bus_link_answer(t->link, reply);
 }
 
 static int method_list_sessions(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
@@ -200,7 +201,7 @@ static int method_list_grants(sd_bus_message *m, void *userdata, sd_bus_error *e
                         r = append_grant(reply, id, grants->grants + i);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_message_send(reply);
+        return r < 0 ? r : bus_link_answer(t->link, reply);
 }
 
 static int read_outcome(sd_bus_message *m, const BusOption *option, void *userdata, sd_bus_error *error) {
@@ -303,12 +304,13 @@ static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error 
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(stored_receipt_list_done) StoredReceiptList list = {};
         ReceiptFilter filter = RECEIPT_FILTER_ANY;
+        BusTarget *t = userdata;
         int r;
 
         filter.limit = STORE_QUERY_MAX;
         r = bus_options_read(m, "ListReceipts", receipt_options, ELEMENTSOF(receipt_options), &filter, error);
         if (r >= 0)
-                r = query_receipts(userdata, &filter, &list, error);
+                r = query_receipts(t, &filter, &list, error);
         if (r >= 0)
                 r = sd_bus_message_new_method_return(m, &reply);
         if (r >= 0)
@@ -317,7 +319,7 @@ static int method_list_receipts(sd_bus_message *m, void *userdata, sd_bus_error 
                 r = append_receipts(reply, &list);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_message_send(reply);
+        return r < 0 ? r : bus_link_answer(t->link, reply);
 }
 
 static void on_reloaded(const Fault *fault, void *userdata) {
@@ -370,14 +372,20 @@ static int get_backend(_unused_ sd_bus *bus, _unused_ const char *path, _unused_
         return sd_bus_message_append(reply, "s", backend_to_string((SandboxBackend) manager_config(target_manager(userdata))->sandbox.backend));
 }
 
+static int append_lines(sd_bus_message *reply, BusTarget *t, char *const *lines) {
+        for (char *const *line = lines; line && *line; line++)
+                bus_unread_add_answer(t->link, strlen(*line));
+        return bus_append_texts(reply, lines);
+}
+
 static int get_report(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
                       sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
-        return bus_append_texts(reply, manager_report(target_manager(userdata)));
+        return append_lines(reply, userdata, manager_report(target_manager(userdata)));
 }
 
 static int get_gaps(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,
                     sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error) {
-        return bus_append_texts(reply, manager_gaps(target_manager(userdata)));
+        return append_lines(reply, userdata, manager_gaps(target_manager(userdata)));
 }
 
 static int get_ready(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, _unused_ const char *property,

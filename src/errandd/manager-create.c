@@ -5,6 +5,7 @@
 
 #include "basic/fd.h"
 #include "basic/log.h"
+#include "basic/parse.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
 #include "errandd/config-values.h"
@@ -130,6 +131,17 @@ static int take_command(Manager *m, const SessionOptions *o, SessionRecord *reco
         return strv_extend_list(&record->command, command) < 0 ? fault_set(f, ERROR_STORAGE, "out of memory") : 0;
 }
 
+/* errandd's own, or the one that all sessions have: it was looked up when errandd began, and no other can be named. */
+static int take_only_account(const Manager *m, const char *user, SessionRecord *record, Fault *f) {
+        uint64_t number;
+        bool digits = parse_u64(user, UINT32_MAX - 1, &number) >= 0;
+
+        if (!streq(user, m->account.name) && !(digits && number == m->account.uid))
+                return fault_set(f, ERROR_NOT_PERMITTED, "user: every session runs as %s (uid %u) here, and not as \"%.64s\"", m->account.name, m->account.uid, user);
+        record->payload = m->account.uid;
+        return 0;
+}
+
 /* Decided once and recorded; without a name it is decided when the session starts. */
 static int take_user(const Manager *m, const Caller *caller, const SessionOptions *o, SessionRecord *record, Fault *f) {
         AccountReason reason;
@@ -139,6 +151,8 @@ static int take_user(const Manager *m, const Caller *caller, const SessionOption
                 return 0;
         if (!caller->operator)
                 return fault_set(f, ERROR_NOT_PERMITTED, "user: only an operator names the account that a session runs as");
+        if (!m->mode->changes_account)
+                return take_only_account(m, o->user, record, f);
         int r = mode_decide_account(m->mode, o->user, -EBADF, &payload, &reason, f);
         if (r >= 0)
                 record->payload = payload.uid;

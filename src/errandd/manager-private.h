@@ -58,6 +58,9 @@ struct Manager {
         bool ending, failed; /* failed: to begin */
 };
 
+/* Of an account that sessions run as. Where errandd takes on accounts, one of which nothing is known yet is looked up, and nobody is served meanwhile: once for
+ * each, and again at every start of a broker (account_unused()). Elsewhere none is after errandd has begun. */
+int manager_identity(const Manager *m, uid_t uid, Identity *ret);
 /* The launcher of that account, started if need be. */
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f);
 /* Where shims listen or, for an account that errandd takes on, UID in there: the fd is the caller's, *ret_path to free. */

@@ -122,12 +122,8 @@ static int on_defer(_unused_ sd_event_source *source, void *userdata) {
         Manager *m = userdata;
 
         for (size_t i = 0; i < m->n_sessions; i++) {
-                Session *s = m->sessions[i];
-                if (!s->changed)
-                        continue;
-                s->changed = false;
-                if (m->observer.session_changed)
-                        m->observer.session_changed(s, m->observer.userdata);
+                session_tell_changed(m->sessions[i]);
+                m->sessions[i]->changed = false; /* nobody observes */
         }
         return 0;
 }
@@ -219,6 +215,19 @@ static void on_launcher_again(LaunchClient *l, void *userdata) {
         adopt_shims(userdata, l);
 }
 
+int manager_identity(const Manager *m, uid_t uid, Identity *ret) {
+        const Identity *known = uid == m->account.uid && uid != 0 ? &m->account : NULL;
+
+        for (size_t i = 0; !known && i < m->n_launchers; i++)
+                if (launch_client_uid(m->launchers[i]) == uid)
+                        known = launch_client_identity(m->launchers[i]);
+        if (!known && m->mode->changes_account)
+                return identity_of(uid, ret);
+        /* Whose account sessions had once, of which nothing is asked but what its number is. */
+        *ret = known ? *known : (Identity){.uid = uid, .gid = (gid_t) uid, .name = "user", .home = "/"};
+        return 0;
+}
+
 int manager_launcher(Manager *m, const Identity *identity, LaunchClient **ret, Fault *f) {
         static const LaunchHandler handler = {.shim_exited = on_shim_exited, .scope_ended = on_scope_ended, .started_again = on_launcher_again};
         LaunchHandler mine = handler;
@@ -278,11 +287,8 @@ static int probe(Manager *m, Fault *f) {
         static const char unanswered[] = "the launcher did not answer a probe in time";
         usec_t until = now_monotonic() + PROBE_USEC;
         LaunchClient *launcher;
-        AccountReason reason;
 
-        int r = mode_decide_account(m->mode, m->paths->user, -EBADF, &m->account, &reason, f);
-        if (r >= 0)
-                r = manager_launcher(m, &m->account, &launcher, f);
+        int r = manager_launcher(m, &m->account, &launcher, f);
         if (r < 0)
                 return r;
         m->probe_problem = strdup(unanswered);
@@ -418,8 +424,11 @@ static int open_places(Manager *m, Fault *f) {
 /* What an earlier errandd left is found before anybody can ask for it. */
 static int begin(Manager *m, Fault *f) {
         LaunchClient *launcher;
+        AccountReason reason;
 
         int r = open_places(m, f);
+        if (r >= 0)
+                r = mode_decide_account(m->mode, m->paths->user, -EBADF, &m->account, &reason, f);
         if (r >= 0)
                 r = open_store(m, f);
         if (r >= 0)

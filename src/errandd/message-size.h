@@ -3,5 +3,5 @@
 
 #include <systemd/sd-bus.h>
 
-/* The bytes that a message's contents have, at most `max`; -E2BIG beyond. Leaves it at its beginning. */
+/* The bytes of a message with its head, about, at most `max`; -E2BIG beyond. Leaves it at its beginning. */
 int message_size(sd_bus_message *m, size_t max, size_t *ret);

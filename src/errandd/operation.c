@@ -85,13 +85,24 @@ typedef struct Answer {
         char *const *texts;
 } Answer;
 
-static int reply_texts(sd_bus_message *call, char *const *texts) {
+static int reply_texts(Operation *o, char *const *texts) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 
-        int r = sd_bus_message_new_method_return(call, &reply);
+        int r = sd_bus_message_new_method_return(o->call, &reply);
         if (r >= 0)
                 r = bus_append_texts(reply, texts);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? r : bus_link_answer(o->link, reply);
+}
+
+/* Many may have been asked for while none was there yet. */
+static int reply_terminal(Operation *o, int fd) {
+        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+
+        int r = bus_unread_may_answer(o->link, &error);
+        if (r <= 0)
+                return r < 0 ? sd_bus_reply_method_error(o->call, &error) : 0; /* its call was counted when it came */
+        bus_unread_add_answer(o->link, BUS_UNREAD_DESCRIPTOR_BYTES);
+        return sd_bus_reply_method_return(o->call, "h", fd); /* duplicates it */
 }
 
 static int answer(Operation *o, const Fault *fault, const Answer *a) {
@@ -111,9 +122,9 @@ static int answer(Operation *o, const Fault *fault, const Answer *a) {
         if (streq(o->result, "o"))
                 return sd_bus_reply_method_return(o->call, "o", a->path);
         if (streq(o->result, "as"))
-                return reply_texts(o->call, a->texts);
+                return reply_texts(o, a->texts);
         if (streq(o->result, "h"))
-                return sd_bus_reply_method_return(o->call, "h", a->fd); /* duplicates it */
+                return reply_terminal(o, a->fd);
         return sd_bus_reply_method_return(o->call, NULL);
 }
 

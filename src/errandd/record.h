@@ -37,7 +37,7 @@ typedef struct SessionRecord {
         /* What it was started with, and keeps when the configuration is read again; sizes in bytes, times in usec. disk_max is never 0 then, but in a record
          * from before these were kept. */
         uint64_t disk_max, disk_check, idle_limit, grace_period;
-        uint64_t system_bytes;  /* of PROJECT_NOT_MEASURED: what its file system had in use then, plus 1; 0: not known */
+        uint64_t system_bytes;  /* what the project's file system had in use then, plus 1; 0: not known */
         uint64_t project_bytes; /* what the project took when the session was started, plus 1; 0: not known; or PROJECT_NOT_MEASURED */
         uint64_t events_length, transcript_length; /* as seen last: record_watch_length() */
 } SessionRecord;

@@ -41,6 +41,7 @@ static void settle_start(Run *run) {
 
 static void watch(Run *run) {
         int r = disk_watch_new(run, &run->disk);
+        disk_watch_begin(run->disk);
         if (r >= 0 && !run->idle) /* its own "started" began it, of one that has come to run only now */
                 r = idle_watch_new(run, &run->idle);
         if (r < 0)
@@ -55,6 +56,7 @@ int session_adopt(Session *s) {
         if (!run)
                 return -ENOMEM;
         s->run = run;
+        run->found = true;
         s->settle = 0;
         session_keep_limits(s, run->config);
         run->shim_state = SHIM_RUNS;

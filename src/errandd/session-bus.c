@@ -45,6 +45,7 @@ int session_enumerate(_unused_ sd_bus *bus, _unused_ const char *prefix, void *u
                         if (!paths[n++])
                                 return -ENOMEM;
                 }
+        bus_unread_add_objects(l, n);
         *ret = TAKE_PTR(paths);
         return 0;
 }
@@ -101,6 +102,7 @@ static int method_open_stdio(sd_bus_message *m, void *userdata, sd_bus_error *er
         r = session_open_stdio(t->session, fds, &f);
         if (r < 0)
                 return bus_fault(error, &f, r);
+        bus_unread_add_answer(t->link, ELEMENTSOF(fds) * BUS_UNREAD_DESCRIPTOR_BYTES);
         r = sd_bus_reply_method_return(m, "hhh", fds[0], fds[1], fds[2]); /* duplicates them */
         for (size_t i = 0; i < ELEMENTSOF(fds); i++)
                 safe_close(fds[i]);
@@ -110,6 +112,7 @@ static int method_open_stdio(sd_bus_message *m, void *userdata, sd_bus_error *er
 static int method_kill(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
         int32_t signal;
+        Operation *o;
         Fault f = {};
         int r;
 
@@ -118,13 +121,17 @@ static int method_kill(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         if (signal < 1 || signal > SIGRTMAX)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%i is no signal; they go from 1 to %i", signal, SIGRTMAX);
-        r = session_kill(t->session, signal, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
+                return r;
+        r = session_kill(t->session, signal, operation_done, o, &f);
+        return operation_begun(o, r, &f, error);
 }
 
 static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         uint16_t rows, columns;
         BusTarget *t = userdata;
+        Operation *o;
         Fault f = {};
         int r;
 
@@ -133,8 +140,11 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 return r;
         if (rows == 0 || columns == 0)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "a terminal of %u rows and %u columns shows nothing", rows, columns);
-        r = session_resize(t->session, rows, columns, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
+                return r;
+        r = session_resize(t->session, rows, columns, operation_done, o, &f);
+        return operation_begun(o, r, &f, error);
 }
 
 static void on_granted(Session *s, const Grant *g, const Fault *fault, void *userdata) {
@@ -191,7 +201,7 @@ static int method_read_transcript(sd_bus_message *m, void *userdata, sd_bus_erro
                 r = sd_bus_message_append(reply, "t", next);
         if (r >= 0)
                 r = sd_bus_message_append_array(reply, 'y', data, size);
-        return r < 0 ? r : sd_bus_message_send(reply);
+        return r < 0 ? r : bus_link_answer(t->link, reply);
 }
 
 static int append_identity(sd_bus_message *reply, const Session *s) {
@@ -277,7 +287,7 @@ static int method_describe(sd_bus_message *m, void *userdata, _unused_ sd_bus_er
                 r = append_conversation(reply, t->session);
         if (r >= 0)
                 r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_message_send(reply);
+        return r < 0 ? r : bus_link_answer(t->link, reply);
 }
 
 static int get_text(_unused_ sd_bus *bus, _unused_ const char *path, _unused_ const char *interface, const char *property,

@@ -193,7 +193,10 @@ static int do_now(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error
         int r;
 
         r = deeds[said->verb].now(t, said, &reply, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, "s", reply);
+        if (r < 0)
+                return bus_fault(error, &f, r);
+        bus_unread_add_answer(t->link, strlen(reply));
+        return sd_bus_reply_method_return(m, "s", reply);
 }
 
 static int do_later(sd_bus_message *m, BusTarget *t, const Say *said, sd_bus_error *error) {

@@ -101,8 +101,8 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) 
 
         if (run && run->broker_state == BROKER_AWAY && !g)
                 return -EAGAIN; /* it may come back with what it had */
-        if (!run || run->broker_state != BROKER_WORKS)
-                return 0; /* it gets those in force with its set-up */
+        if (!run || (run->broker_state != BROKER_WORKS && !(run->broker_state == BROKER_BEGINS && run->broker_told)))
+                return 0; /* it gets those in force behind its set-up */
         Telling *t = malloc(sizeof(Telling));
         if (!t)
                 return -ENOMEM;

@@ -244,6 +244,7 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
         }
         run->shim_state = SHIM_RUNS;
         take_scope(run, m);
+        disk_watch_begin(run->disk); /* bailey is on its way, and the command some milliseconds off */
         watch_shim(run, pid);
         if (run->phase == RUN_ENDS)
                 run_end(run);
@@ -358,7 +359,6 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 s->undone = false;
                 (void) launch_client_stop(launcher, s->record->id);
         }
-        /* Before anything is written: what the project has now does not count. */
         int q = r < 0 ? 0 : disk_watch_new(run, &run->disk);
         if (q < 0)
                 log_session_warning_errno(q, s->record->id, "its disk use is not measured: %m");

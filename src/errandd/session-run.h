@@ -45,7 +45,7 @@ typedef enum RunPhase {
 
 typedef enum BrokerState {
         BROKER_NONE,    /* not started, or there is no network */
-        BROKER_BEGINS,  /* is started and set up; it gets the grants then */
+        BROKER_BEGINS,  /* is started, and set up, with its grants right behind */
         BROKER_WORKS,   /* can be told something */
         BROKER_AWAY,    /* crashed or was not found yet, and may come back */
         BROKER_CLOSING, /* its credential dies, and it goes */
@@ -80,8 +80,10 @@ typedef struct Run {
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;
 
+        bool found;               /* an earlier errandd began it */
         RunPhase phase;
         BrokerState broker_state;
+        bool broker_told;         /* its set-up has been sent: grants come behind it */
         BrokerClient *broker;     /* NULL: none, or gone */
 
         ShimState shim_state;
@@ -142,6 +144,7 @@ int session_save(Session *s);
 /* Record first, then the observer. A record that cannot be written is logged; the state counts all the same but for a start. */
 int session_set_state(Session *s, SessionState state);
 void session_touch(Session *s); /* the observer is told at the end of the loop's turn */
+void session_tell_changed(Session *s); /* or now: what is told or answered next follows from it */
 void session_notice(Session *s, const char *kind, const char *format, ...) _printf_(3, 4);
 void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) _printf_(4, 5);
 /* Reads the spool on. */

@@ -11,21 +11,17 @@
 #include "errandd/session-run.h"
 
 int session_prepare_identity(Session *s, Identity *ret, Fault *f) {
-        const Identity *known = &s->manager->account;
+        const Manager *m = s->manager;
         AccountReason reason;
 
-        /* Where all sessions have one account, it is looked up once: the account database may be on the network, and nobody is served meanwhile. */
-        if (s->manager->mode->payload && known->uid != 0 && (s->record->payload == UID_NONE || s->record->payload == known->uid)) {
-                s->record->payload = known->uid;
-                *ret = *known;
-                return 0;
-        }
+        if (!m->mode->changes_account && s->record->payload == UID_NONE)
+                s->record->payload = m->account.uid;
         if (s->record->payload != UID_NONE) {
-                int r = identity_of(s->record->payload, ret);
+                int r = manager_identity(m, s->record->payload, ret);
                 return r < 0 ? fault_set(f, ERROR_SETUP, "uid %u, which session %s runs as, cannot be taken on: %s", s->record->payload,
                                          s->record->id, strerror(-r)) : 0;
         }
-        int r = mode_decide_account(s->manager->mode, s->manager->paths->user, s->project, ret, &reason, f);
+        int r = mode_decide_account(m->mode, m->paths->user, s->project, ret, &reason, f);
         if (r < 0)
                 return r;
         s->record->payload = ret->uid;

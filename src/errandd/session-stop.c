@@ -28,6 +28,7 @@ int run_add_waiter(Run *run, bool for_start, Done done, void *userdata) {
 void run_answer(Run *run, bool for_start, const Fault *fault) {
         Waiter **at = &run->waiters;
 
+        session_tell_changed(run->session);
         while (*at) {
                 Waiter *w = *at;
                 if (w->for_start != for_start) {
@@ -192,6 +193,7 @@ static void run_finish(Run *run) {
                 log_session_error(s->record->id, "nothing was run: %s", s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
+        session_tell_changed(s);
         if (m->observer.session_exited)
                 m->observer.session_exited(s, s->record->exit_reason ?: "lost", (int) s->record->exit_status, m->observer.userdata);
         answer_all(m, s, run);
@@ -413,8 +415,8 @@ int session_stop(Session *s, Done done, void *userdata, Fault *f) {
                 run_fail(run, ERROR_SETUP, "it was stopped before anything ran");
                 return 0;
         }
+        run_stop(run); /* first: where the disk holds up who writes to it, the way out is shut all the same */
         if (state == SESSION_RUNNING)
                 (void) session_set_state(s, SESSION_STOPPING);
-        run_stop(run);
         return 0;
 }

@@ -90,13 +90,13 @@ int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void
         return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
-int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata) {
+int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "resize");
         json_add_u64(&w, "rows", rows);
         json_add_u64(&w, "columns", columns);
-        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, ChannelDrop drop, void *userdata) {

@@ -19,7 +19,7 @@ DEFINE_CLEANUP(ShimClient *, shim_client_free);
 
 /* reply: "attached" with the fd "terminal". */
 int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void *userdata);
-int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata);
+int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, ChannelDrop drop, void *userdata);
 int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, ChannelDrop drop, void *userdata);
 /* reply: "status" with "attached", how many are attached to its terminal; and, of a session that is talked to, "conversation" with "ready", "turn", "queued"
  * and "last": where it is at that moment, between the events before and after, and "told", the number of the last update. */

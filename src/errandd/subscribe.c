@@ -3,6 +3,7 @@
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/bus-objects.h"
+#include "errandd/gate.h"
 #include "shared/bus-message.h"
 #include "shared/bus-vtable.h"
 
@@ -125,7 +126,7 @@ static int send(BusLink *l, const Event *e) {
         if (r >= 0)
                 r = sd_bus_send(l->connection->bus, m, NULL);
         if (r >= 0)
-                bus_unread_add(l, m);
+                bus_unread_add_signal(l, m);
         return r;
 }
 
@@ -145,7 +146,7 @@ static bool may_hear(BusLink *l, uid_t owner, const char *id) {
 
 /* What an agent writes may be more than a subscriber reads, and has up to 16 KiB a piece: there it is left out, and counted. */
 static bool leave_out(BusLink *l, const Event *e, uint64_t queued) {
-        if (!e->update || !update_kind_is_text(e->update->kind) || (queued < BUS_QUEUED_UPDATES_MAX && l->unread < BUS_UNREAD_UPDATES_MAX))
+        if (!e->update || !update_kind_is_text(e->update->kind) || (queued < BUS_QUEUED_UPDATES_MAX && l->unread.signals < BUS_UNREAD_UPDATES_MAX))
                 return false;
         l->missed++;
         return true;
@@ -170,7 +171,7 @@ static void tell(Bus *b, const char *id, uid_t owner, const Event *e) {
                 if (!may_hear(l, owner, id))
                         continue;
                 if (sd_bus_get_n_queued_write(l->connection->bus, &queued) < 0 || queued >= BUS_QUEUED_SIGNALS_MAX ||
-                    l->unread >= BUS_UNREAD_SIGNALS_MAX) {
+                    l->unread.signals >= BUS_UNREAD_SIGNALS_MAX) {
                         drop(l);
                         continue;
                 }
@@ -236,6 +237,7 @@ static void on_session_removed(const char *id, void *userdata) {
         tell(b, id, owner ? owner->uid : UID_NONE, &e); /* not known: to operators alone */
         if (owner)
                 *owner = b->owners[--b->n_owners];
+        gate_forget_session(b, id);
         for (BusLink *l = b->links; l; l = l->next)
                 bus_link_unfollow(l, id);
         for (BusConnection *c = b->connections; c; c = c->next) {

@@ -18,7 +18,8 @@
 #include "launch/shim-start.h"
 
 /* The channel to a shim of ours: {"type":"ready"} when the session's first process is on its way, or {"type":"error","text"}. With a scope
- * {"type":"waiting","pid","fds":["pidfd"]} comes before, and is answered with {"type":"release"} or {"type":"abort","text"}. */
+ * {"type":"waiting","pid","fds":["pidfd"]} comes before, and is answered with {"type":"release"} or {"type":"abort","text"}; but not where the shim was
+ * told with the plan that the scope of the process that it forked ahead is made. */
 struct Session {
         Launcher *launcher;
         Session *next;
@@ -37,7 +38,8 @@ struct Session {
         Scope *scope;
         int first;    /* pidfd of the process that waits for it */
         pid_t first_ahead; /* which that is, of a scope that was begun before the session; 0: of none */
-        bool made_ahead;   /* the scope is, and the process not told */
+        bool made_ahead;   /* the scope is, and the process not let go */
+        bool told_made;    /* the shim was told so with the plan, and lets it go by itself */
         char *problem; /* why it has to go: told when it has gone */
         bool stopping_told;
         sd_event_source *channel_io, *end, *timeout;
@@ -208,7 +210,13 @@ static void drop_scope(Session *s) {
         s->scope = scope_free(s->scope);
         s->first = safe_close(s->first);
         s->first_ahead = 0;
-        s->made_ahead = false;
+        s->made_ahead = s->told_made = false;
+}
+
+static void take_scope(Session *s) {
+        s->first_ahead = 0;
+        s->made_ahead = s->told_made = false;
+        s->launch->scope = scope_plan_free(s->launch->scope);
 }
 
 /* True: it was begun before the session, and around this process. */
@@ -217,9 +225,7 @@ static bool use_scope(Session *s, pid_t pid) {
 
         if (s->first_ahead != pid)
                 return false;
-        s->first_ahead = 0;
-        s->made_ahead = false;
-        s->launch->scope = scope_plan_free(s->launch->scope);
+        take_scope(s);
         s->timeout = sd_event_source_disable_unref(s->timeout);
         if (made)
                 on_scope_made(0, NULL, s);
@@ -268,6 +274,10 @@ static int on_channel(_unused_ sd_event_source *source, _unused_ int fd, _unused
         s->channel = safe_close(s->channel);
         if (r == -ECONNRESET)
                 return 0; /* its end comes next, or the time is up */
+        if (r >= 0 && s->told_made && streq(message_type(m), "ready")) {
+                take_scope(s);
+                s->first = safe_close(s->first);
+        }
         if (r >= 0 && !s->launch->scope && streq(message_type(m), "ready")) {
                 s->timeout = sd_event_source_disable_unref(s->timeout);
                 s->running = true;
@@ -348,7 +358,8 @@ static int start_shim(Session *s) {
         s->made_ahead = taken.made;
         if (s->scope)
                 scope_hand_over(s->scope, on_scope_made, s);
-        int r = shim_hand_over(s->launcher, s->launch, s->ahead, &s->channel);
+        int r = shim_hand_over(s->launcher, s->launch, s->ahead, s->made_ahead ? s->first_ahead : 0, &s->channel);
+        s->told_made = r >= 0 && s->made_ahead;
         if (r >= 0)
                 return 0;
         log_session_info(s->id, "the shim that was started ahead cannot be used, and another is started: %s", strerror(-r));

@@ -115,7 +115,10 @@ static void ask(ShimAhead *a) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         message_open(&w, "prepare");
-        int r = message_send(a->fd, &w, NULL, 0);
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "bailey");
+        json_close_array(&w);
+        int r = message_send(a->fd, &w, &a->launcher->bailey, 1);
         if (r >= 0)
                 r = sd_event_add_io(a->launcher->event, &a->io, a->fd, EPOLLIN, on_waiting, a);
         a->asked = true;

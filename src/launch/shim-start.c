@@ -163,7 +163,7 @@ int shim_start_ahead(const Launcher *l, pid_t *ret_pid, int *ret_fd) {
         return 0;
 }
 
-int shim_hand_over(const Launcher *l, const LaunchPlan *plan, int fd, int *ret_channel) {
+int shim_hand_over(const Launcher *l, const LaunchPlan *plan, int fd, pid_t made, int *ret_channel) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         _cleanup_close_ int ours = -EBADF, theirs = -EBADF;
         Start start = {};
@@ -176,6 +176,8 @@ int shim_hand_over(const Launcher *l, const LaunchPlan *plan, int fd, int *ret_c
                 return r;
         collect_fds(l, plan, theirs, &start);
         message_open(&w, "start");
+        if (made > 0)
+                json_add_u64(&w, "made", (uint64_t) made);
         json_add_strings(&w, "arguments", arguments);
         json_open_array(&w, "fds");
         for (size_t i = 0; i < start.n_fds; i++)

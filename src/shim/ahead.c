@@ -23,13 +23,17 @@ bool ahead_waits(int argc, char *argv[], int *ret_fd) {
 }
 
 /* The arguments that a started one would have had. */
-static int read_start(Message *m, char ***ret) {
+static int read_start(Message *m, Ahead *a) {
         _cleanup_strv_free_ char **argv = NULL, **names = NULL, **arguments = NULL;
         JsonObject *o = message_object(m);
+        uint64_t made = 0;
 
         if (!streq(message_type(m), "start") || json_get_strv(o, "arguments", &arguments) < 0 || json_get_strv(o, "fds", &names) < 0)
                 return -EBADMSG;
-        int r = strv_extend(&argv, NAME);
+        int r = json_get_u64(o, "made", INT32_MAX, &made);
+        if (r < 0 && r != -ENOENT)
+                return r;
+        r = strv_extend(&argv, NAME);
         for (char **name = names; name && *name && r >= 0; name++) {
                 _cleanup_close_ int fd = message_take_fd(m, *name);
                 r = fd < 0 ? fd : strv_extend(&argv, "--fd");
@@ -42,7 +46,8 @@ static int read_start(Message *m, char ***ret) {
                 r = strv_extend_list(&argv, arguments);
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(argv);
+        a->argv = TAKE_PTR(argv);
+        a->made = (pid_t) made;
         return 0;
 }
 
@@ -62,12 +67,13 @@ static void show_session(int argc, char *argv[], char *const *arguments) {
         }
 }
 
-static int prepare(int fd, Ahead *a) {
+static int prepare(int fd, Message *m, Ahead *a) {
         _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_close_ int bailey = message_take_fd(m, "bailey");
 
-        if (a->first > 0)
+        if (a->first > 0 || bailey < 0)
                 return -EBADMSG;
-        int r = child_fork_ahead(&a->first, &a->gate);
+        int r = child_fork_ahead(bailey, &a->first, &a->gate);
         if (r < 0)
                 return r;
         _cleanup_close_ int pidfd = pidfd_open(a->first, 0);
@@ -89,8 +95,8 @@ static int receive_start(int fd, Ahead *a) {
                 if (r < 0)
                         return r;
                 if (!streq(message_type(m), "prepare"))
-                        return read_start(m, &a->argv);
-                r = prepare(fd, a);
+                        return read_start(m, a);
+                r = prepare(fd, m, a);
                 if (r < 0)
                         return r;
         }

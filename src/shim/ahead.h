@@ -2,8 +2,9 @@
 #pragma once
 
 /* A shim that was started before there was a session for it. It has its libraries, and nothing of anybody's: what a started one finds in its
- * arguments comes in one message, {"v":1,"type":"start","arguments":[…],"fds":[names]}, and is answered with {"type":"taken"} before
- * anything else is done. Before it {"type":"prepare"} may come, once: the session's first process is forked, for its scope to be made around it,
+ * arguments comes in one message, {"v":1,"type":"start","arguments":[…],"fds":[names]}, with "made" the pid of the process whose scope is made, and is
+ * answered with {"type":"taken"} before anything else is done. Before it {"type":"prepare","fds":["bailey"]} may come, once: the session's first process is
+ * made, for its scope to be made around it,
  * and {"type":"waiting","pid","fds":["pidfd"]} is the answer. */
 
 #include <sys/types.h>
@@ -15,6 +16,7 @@ typedef struct Ahead {
         char **argv;     /* for shim_options_parse(), whose options point into it */
         pid_t first;     /* the first process; 0: none */
         int gate;        /* its; -EBADF */
+        pid_t made;      /* the process that the launcher has seen in its scope; 0: none */
 } Ahead;
 
 void ahead_done(Ahead *a); /* the process and its gate are the shim's */

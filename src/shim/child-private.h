@@ -29,6 +29,9 @@ typedef struct Start {
 /* A place for the variable that is known only when the child is let go. */
 int child_reserve_cgroup(Start *s, char ***environment);
 
+/* In the child: the shim's death is bailey's, and bailey's is the sandbox's. Signals are as at first, and the session is its own. False: the shim is gone. */
+bool child_follow(pid_t parent);
+
 /* In the child: only system calls. */
 _noreturn_ void child_execute(Start *s);
 

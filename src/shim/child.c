@@ -128,27 +128,32 @@ static bool pass_gate(Start *s) {
         return true;
 }
 
-void child_execute(Start *s) {
-        static const char failed[] = "bailey: it cannot be executed\n";
+bool child_follow(pid_t parent) {
         const struct sigaction action = {.sa_handler = SIG_DFL};
         sigset_t none;
 
-        /* The shim's death is bailey's, and bailey's is the sandbox's. It may have come before this was asked for. */
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != s->parent)
-                _exit(EXIT_FAILURE);
-        if (!pass_gate(s))
-                _exit(EXIT_FAILURE);
+        /* It may have come before this was asked for. */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+                return false;
         for (int i = 1; i < NSIG; i++)
                 if (i != SIGKILL && i != SIGSTOP)
                         (void) sigaction(i, &action, NULL);
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        /* What a payload sends to its own process group is not for the shim. */
+        (void) setsid();
+        return true;
+}
+
+void child_execute(Start *s) {
+        static const char failed[] = "bailey: it cannot be executed\n";
+
+        if (!child_follow(s->parent) || !pass_gate(s))
+                _exit(EXIT_FAILURE);
         (void) setrlimit(RLIMIT_CORE, &s->core);
         const struct rlimit file = {s->file_max, s->file_max};
         if (s->file_max > 0 && setrlimit(RLIMIT_FSIZE, &file) < 0)
                 _exit(125); /* the report says that it is held */
-        /* What a payload sends to its own process group is not for the shim. */
-        (void) setsid();
         bool good = fchdir(s->project) == 0;
         for (int i = 0; i <= STDERR_FILENO && good; i++)
                 good = dup2(s->standard[i], i) >= 0;

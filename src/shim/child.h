@@ -23,8 +23,9 @@ void child_done(Child *c); /* closes; does not kill */
  * *ret_what, a word for the log. */
 int child_start(ShimOptions *o, Child *ret, const char **ret_what);
 
-/* A process for child_start(), before anything is known that it is to run: it has no descriptor but its gate. It ends with this one. */
-int child_fork_ahead(pid_t *ret_pid, int *ret_gate);
+/* A process for child_start(), before anything is known that it is to run: bailey, executed already, with no descriptor but its gate, at which it waits
+ * when this returns. It ends with this process. -ECHILD: it could not be executed. `bailey` is borrowed. */
+int child_fork_ahead(int bailey, pid_t *ret_pid, int *ret_gate);
 /* Where there is one that is not used. */
 void child_drop_ahead(ShimOptions *o);
 

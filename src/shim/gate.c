@@ -41,7 +41,7 @@ void gate_tell_ready(Shim *s) {
                 refuse(s, "errand-launch went before the session was known to run");
 }
 
-static void let_go(Shim *s) {
+void gate_let_go(Shim *s) {
         _cleanup_free_ char *directory = NULL;
 
         int r = group_new(s->event, s->child.pid, s->options->scope, &s->group, &directory);
@@ -68,7 +68,7 @@ static int on_launcher(_unused_ sd_event_source *source, _unused_ int fd, _unuse
         if (s->child_ended || s->stopping)
                 return 0;
         if (r >= 0 && streq(message_type(m), "release"))
-                let_go(s);
+                gate_let_go(s);
         else if (r >= 0 && streq(message_type(m), "abort") && json_get_string(message_object(m), "text", &text) >= 0)
                 refuse(s, text);
         else

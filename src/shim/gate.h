@@ -13,3 +13,5 @@ void gate_tell_ready(Shim *s);
 
 /* Tells which process waits. It is let go, or killed with s->refused set, when the launcher has answered. */
 int gate_ask_for_scope(Shim *s);
+/* Of one whose scope is made already: let go, or killed with s->refused set when it is not in it. */
+void gate_let_go(Shim *s);

@@ -70,5 +70,6 @@ int main(int argc, char *argv[]) {
         options.core_limit = core_limit;
         options.ahead_pid = ahead.first;
         options.ahead_gate = ahead.gate;
+        options.ahead_made = ahead.made;
         return shim_run(&options) < 0 ? EXIT_FAILURE : 0;
 }

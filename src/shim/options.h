@@ -47,6 +47,7 @@ typedef struct ShimOptions {
         uint64_t core_limit; /* soft, as it was before the shim took it from itself: the session's */
         pid_t ahead_pid; /* of a process that was forked for it before, in the scope or about to be; 0: none */
         int ahead_gate;
+        pid_t ahead_made; /* the one whose scope the launcher has made; 0: none, or not yet */
         bool help, version;
 } ShimOptions;
 

@@ -432,7 +432,11 @@ int shim_run(ShimOptions *options) {
         r = start(s, &what);
         if (r >= 0 && options->scope) {
                 what = "its scope";
-                r = gate_ask_for_scope(s);
+                /* One that is made already is the launcher's whole word. That this process is in it is looked at here, as always. */
+                if (options->ahead_made == s->child.pid)
+                        gate_let_go(s);
+                else
+                        r = gate_ask_for_scope(s);
         }
         if (r < 0) {
                 if (s->child.pid > 0)

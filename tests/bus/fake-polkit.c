@@ -69,6 +69,11 @@ void fake_polkit_begin(FakePolkit *p, MessageBus *b) {
                 abort();
 }
 
+void fake_polkit_change(FakePolkit *p) {
+        if (sd_bus_emit_signal(p->bus, "/org/freedesktop/PolicyKit1/Authority", "org.freedesktop.PolicyKit1.Authority", "Changed", NULL) < 0)
+                abort();
+}
+
 void fake_polkit_answer(FakePolkit *p, bool yes) {
         for (size_t i = 0; i < p->n_held; i++) {
                 if (reply(p->held[i], yes, false) < 0)

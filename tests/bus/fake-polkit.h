@@ -27,4 +27,5 @@ typedef struct FakePolkit {
 
 void fake_polkit_begin(FakePolkit *p, MessageBus *b);
 void fake_polkit_end(FakePolkit *p); /* it goes away, and leaves what it was asked unanswered */
+void fake_polkit_change(FakePolkit *p); /* tells that it may answer otherwise from now on */
 void fake_polkit_answer(FakePolkit *p, bool yes); /* to all that it holds */

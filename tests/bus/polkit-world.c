@@ -18,6 +18,8 @@ void polkit_world_begin(PolkitWorld *w, char *const *operators) {
         fake_polkit_begin(&w->polkit, w->bus);
         if (authorizer_polkit_new(w->bus->service, operators, &w->authorizer) < 0)
                 abort();
+        w->foresee = w->authorizer->foresee;
+        w->authorizer->foresee = NULL;
         w->a1 = add_session(w, "a1", message_bus_account());
         w->b2 = add_session(w, "b2", POLKIT_WORLD_STRANGER);
         w->bus->world.manager->project = "theirs";

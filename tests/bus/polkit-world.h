@@ -14,6 +14,7 @@ typedef struct PolkitWorld {
         Authorizer *authorizer;
         sd_bus *client;
         Session *a1, *b2;
+        void (*foresee)(Authorizer *a, const AuthorizeRequest *request); /* the authorizer's, which has none, so that each question is a call's own */
 } PolkitWorld;
 
 void polkit_world_begin(PolkitWorld *w, char *const *operators);

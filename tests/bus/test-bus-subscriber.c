@@ -45,7 +45,7 @@ static void test_stopped(void) {
         CHECK_INT(queued, 0);
         CHECK(sd_bus_attach_event(client, b->world.event, 0) >= 0);
         for (BusLink *l = b->world.bus->links; l; l = l->next)
-                while (l->unread >= BUS_UNREAD_PING_BYTES) /* until it has answered, and is told again */
+                while (l->unread.signals >= BUS_UNREAD_PING_BYTES) /* until it has answered, and is told again */
                         CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
         message_bus_settle(b, client);
         CHECK(seen.texts >= BUS_UNREAD_UPDATES_MAX / (sizeof(text) + 512) && seen.texts <= BUS_UNREAD_SIGNALS_MAX / sizeof(text));

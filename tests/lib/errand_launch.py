@@ -372,6 +372,20 @@ def children(pid):
     return found
 
 
+def words_of(pid):
+    """Its arguments."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
+        return f.read().split(b"\0")
+    return []
+
+
+def state_of(pid):
+    """Its letter in /proc; None when it is not there any more."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        return f.read().rpartition(")")[2].split()[0]
+    return None
+
+
 class Watch:
     """Follows a process to its end by pidfd."""
 

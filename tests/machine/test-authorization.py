@@ -203,5 +203,47 @@ def _(t):
     t.equal(prop(None, "get-property", "SyslogIdentifier").out, 's "errandd"\n', "identifier")
 
 
+RULE = "/etc/polkit-1/rules.d/10-test.rules"
+# It notes what polkitd is asked about (that of polkit.log goes where it logs, which is nowhere by default), and denies it then or not.
+NOTING = """
+polkit.addRule(function (action, subject) {
+    if (action.id == "org.errand1.control-own") {
+        polkit.spawn(["/usr/bin/logger", "-t", "rule", "asked " + action.lookup("member") + " of " + action.lookup("session") + " in " + action.lookup("project")]);
+        return "%s" == "deny" ? polkit.Result.NO : polkit.Result.NOT_HANDLED;
+    }
+});
+"""
+
+
+def notes(session):
+    """How often polkitd was asked about Start of that session."""
+    return machine.journal("-t", "rule").count(f"asked Start of {session} in demo")
+
+
+def judge(verdict, status):
+    """Has polkitd go by that, and waits until it does."""
+    machine.write(RULE, NOTING % verdict, 0o644)
+    polkit = "org.freedesktop.PolicyKit1"
+    question = [polkit, "/org/freedesktop/PolicyKit1/Authority", f"{polkit}.Authority", "CheckAuthorization", "(sa{sv})sa{ss}us",
+                "unix-process", "3", "pid", "u", str(os.getpid()), "start-time", "t", "0", "uid", "i", str(pwd.getpwnam(OWNER).pw_uid),
+                "org.errand1.control-own", "2", "member", verdict, "session", "probe", "0", ""]
+    machine.wait_for(lambda: machine.call(*question).out.startswith(f"(bba{{ss}}) {status}"), f"{verdict} from polkitd")
+
+
+@case("D001: Start is asked about once, before it is called, and not allowed by what polkit has changed its mind about meanwhile")
+def _(t):
+    t.log("journal", system.log)
+    t.defer(os.unlink, RULE)
+    judge("log", "true")
+    owner = Client(OWNER)
+    owner.start("early", ["/bin/true"])
+    machine.wait_for(lambda: notes("early"), "polkitd's note")
+    owner.create("refused", ["/bin/true"])
+    judge("deny", "false")
+    t.equal(owner.fails(f"{ROOT}/session/refused", SESSION, "Start"), "org.errand1.Error.NotPermitted", "Start")
+    machine.wait_for(lambda: notes("refused") == 2, "polkitd's second note")
+    t.equal(notes("early"), 1, "questions about what was started at once")
+
+
 assert pwd.getpwnam("nobody").pw_uid == 65534
 run_tests()

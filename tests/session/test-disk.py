@@ -68,6 +68,14 @@ def beyond(t):
     errand.good("session stop", "project")
 
 
+@case("S208: what a session writes at once, before or while it is looked at first, counts", timeout=60)
+def at_once(t):
+    errand = begin(t)
+    for name, where in (("home", "$HOME"), ("project", ".")):
+        done = errand.run("run", "--id", name, "--", "/bin/sh", "-c", f'head -c {24 * MIB} /dev/zero > "{where}/big"; exec sleep 1000')
+        t.equal((done.returncode, errand.json("session show", name)["exitReason"]), (143, "disk"), "the end")
+
+
 def told_report(errand):
     return " ".join(errand.good("report").split())
 

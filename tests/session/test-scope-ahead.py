@@ -42,6 +42,9 @@ def _(t):
     t.equal([os.readlink(f"/proc/{first}/fd/{n}").split(":")[0] for n in sorted(os.listdir(f"/proc/{first}/fd"), key=int)][3:], ["socket"], "what it has")
     with open(f"/proc/{first}/comm", encoding="ascii") as f:
         t.equal(f.read(), "bailey-ahead\n", "what it is")
+    t.equal(words(first)[:2], ["bailey", "--wait-fd"], "its arguments")
+    with open(f"/proc/{first}/environ", "rb") as f:
+        t.equal(f.read(), b"", "its environment")
     out, write = os.pipe()
     s = launcher.session("comes", "sh", "-c", "env; ls /proc/self/fd | tr '\\n' ' '; ulimit -c; read x; exit 7", stdio={"stdout": write, "stdin": os.open("/dev/null", os.O_RDONLY)},
                          environment={"MINE": "yes"}, fileMax=1 << 20, scope=scope("comes", **LIMITS))
@@ -70,8 +73,7 @@ def _(t):
     t.equal(children(s.pid), [first], "its first process")
     terminal = s.attach()
     terminal.until("begin")
-    with open(f"/proc/{first}/environ", "rb") as f:
-        t.contains(f.read().split(b"\0"), f"BAILEY_CGROUP_ROOT={group.path}/errand-session-tells.scope".encode(), "bailey's environment")
+    t.check(os.path.isdir(f"{group.path}/errand-session-tells.scope/payload"), "a group that bailey made in it")
     t.equal(sorted(waits(group, "tells")), sorted(descendants(s.pid)), "what is in the scope: all but the shim")
     launcher.channel.request("stop", session="tells")
     s.ended()
@@ -141,6 +143,55 @@ def _(t):
     nothing_ran(t, launcher, launcher.session("none", "touch", "ran", scope=scope("none")), "the user manager refuses")
 
 
+def hand_over(t, launcher, s, first):
+    """Sends the launch to a launcher whose shim, which waits, is stopped. The pid of that, and the launch's serial, when it is on its way to the shim."""
+    shim = int(errand_launch.status_of(first, "PPid")[0])
+    os.kill(shim, signal.SIGSTOP)
+    launcher.channel.serial += 1
+    serial = launcher.channel.serial
+    launcher.channel.send({"v": 1, "type": "launch", "serial": serial, **s.members, "fds": list(s.fds)}, list(s.fds.values()))
+    t.equal(launcher.channel.request("nothing")["type"], "error", "a request after it")
+    return shim, serial
+
+
+@case("D003: what waits in its scope is let go by the shim, without another word of the launcher's")
+def _(t):
+    need_root(t)
+    group = Group(t)
+    launcher, _ = start(t, "made", group=group, ahead=True)
+    first = prepare(t, launcher, group, "soon")
+    s = launcher.session("soon", "sh", "-c", "exit 3", scope=scope("soon"))
+    shim, serial = hand_over(t, launcher, s, first)
+    os.kill(launcher.process.pid, signal.SIGSTOP)
+    t.defer(os.kill, launcher.process.pid, signal.SIGCONT)
+    os.kill(shim, signal.SIGCONT)
+    s.started()
+    os.kill(launcher.process.pid, signal.SIGCONT)
+    reply = launcher.channel.reply(serial)
+    t.equal((reply["type"], reply.get("pid"), reply.get("scope")), ("launched", shim, "errand-session-soon.scope"), reply)
+    s.pid = shim
+    s.close()
+    t.equal(s.ended()[0]["status"], 3, "its status")
+
+
+@case("C205: one that was taken out of the scope that was made for it does not run, and that is told")
+def _(t):
+    need_root(t)
+    group = Group(t)
+    launcher, _ = start(t, "made", group=group, ahead=True)
+    first = prepare(t, launcher, group, "out")
+    s = launcher.session("out", "touch", "ran", scope=scope("out"))
+    shim, serial = hand_over(t, launcher, s, first)
+    with open(os.path.join(group.launcher, "cgroup.procs"), "w", encoding="ascii") as f:
+        f.write(str(first))
+    os.kill(shim, signal.SIGCONT)
+    reply = launcher.channel.reply(serial)
+    t.equal(reply["type"], "error", reply)
+    t.contains(reply["text"], "its first process is not in the scope that was made for it", "the reply")
+    t.check(not os.path.exists(os.path.join(s.project, "ran")), "it ran")
+    s.close()
+
+
 @case("C206: a command that is too long for what waits, and a shim that is killed with the session in its hands: another process, another scope")
 def _(t):
     need_root(t)
@@ -154,13 +205,8 @@ def _(t):
     launcher.channel.request("stop", session="long")
     s.ended()
     first = prepare(t, launcher, group, "hands")
-    shim = int(errand_launch.status_of(first, "PPid")[0])
-    os.kill(shim, signal.SIGSTOP)
     s = launcher.session("hands", "sh", "-c", "exit 3", scope=scope("hands"))
-    launcher.channel.serial += 1
-    serial = launcher.channel.serial
-    launcher.channel.send({"v": 1, "type": "launch", "serial": serial, **s.members, "fds": list(s.fds)}, list(s.fds.values()))
-    t.equal(launcher.channel.request("nothing")["type"], "error", "a request after it")
+    shim, serial = hand_over(t, launcher, s, first)
     errand_launch.kill(shim)
     reply = launcher.channel.reply(serial)
     t.equal(reply["type"], "launched", reply)

@@ -111,7 +111,16 @@ def killed(t):
     s.prompt("a2", "say other")
     s.service.kill()
     s.go("go")
-    s.serve()
+    # Whose shim has said nothing yet may have a turn.
+    (shim,) = (pid for pid in s.service.shims() if b"a1" in errand_launch.words_of(pid))
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        s.serve()
+        errand_launch.wait_for(lambda: "not answered" not in s.say("a2", "!status"))
+        t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other, before the first one has answered")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    errand_launch.wait_for(lambda: "not answered" not in s.say("a1", "!status"))
     t.contains(s.say("a1", "!status"), "Its agent works on prompt 1. 1 prompt waits.", "status")
     t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other")
     s.prompt("a1", "say three")
@@ -216,9 +225,10 @@ def configured(t):
 def idle(t):
     s = Talk(t, {"timeouts": {"idleMs": 1500}, "limits": {"maxConcurrentTurns": 1}})
     s.agent("a1")
+    s.prompt("a1", f"{until('go')}; sleep 4000")  # at once: it may take longer than the limit until the other one is there
     s.agent("a2")
-    s.prompt("a1", "sleep 4000")
     s.prompt("a2", "say two")
+    s.go("go")
     t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "a turn that is longer than the limit")
     t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "a prompt that waited for longer")
     t.equal(s.bus.signal("Exited")["body"][0], "idle", "reason")

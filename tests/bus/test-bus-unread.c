@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/log.h"
+#include "basic/text.h"
+#include "errandd/bus-link.h"
+#include "errandd/message-size.h"
+#include "message-bus.h"
+#include "test.h"
+
+#define PROPERTIES "org.freedesktop.DBus.Properties"
+#define SESSIONS 200
+
+static MessageBus *b;
+static TestAuthorizer authorizer;
+
+static void begin(void) {
+        const char *problem;
+        GrantClock now;
+        const Grant *g;
+        char id[16];
+
+        authorizer = test_authorizer();
+        b = message_bus_new();
+        for (unsigned i = 0; i < SESSIONS; i++) {
+                (void) snprintf(id, sizeof(id), "s%u", i);
+                Session *s = fake_session(b->world.manager, id, message_bus_account());
+                CHECK(grant_clock_now(&now) >= 0 && grant_list_add(&s->grants, "example.com", "always", message_bus_account(), &now, &g, &problem) >= 0);
+        }
+        fake_receipt(b->world.manager, "s1");
+        message_bus_serve(b, &authorizer.authorizer);
+        message_bus_name(b);
+}
+
+static BusLink *link_of(sd_bus *client) {
+        const char *name = NULL;
+
+        CHECK(sd_bus_get_unique_name(client, &name) >= 0);
+        for (BusLink *l = b->world.bus->links; l; l = l->next)
+                if (streq(l->name, name))
+                        return l;
+        return NULL;
+}
+
+static void check_counted(sd_bus *client, const char *path, const char *interface, const char *member, const char *types, const char *first, const char *second) {
+        BusLink *l = link_of(client);
+        uint64_t before = l->unread.answers;
+        size_t size = 0;
+
+        Reply r = call(&b->world, client, path, interface, member, types, first, second);
+        CHECK_FINE(r);
+        CHECK(message_size(r.message, SIZE_MAX, &size) >= 0);
+        uint64_t counted = l->unread.answers - before, most = 3 * size + BUS_UNREAD_INTROSPECT_BYTES + SESSIONS * (uint64_t) BUS_UNREAD_NAME_BYTES;
+        bool fine = counted >= size && counted <= most;
+        if (!fine)
+                printf("# %s of %s: %zu bytes, counted as %llu\n", member, path, size, (unsigned long long) counted);
+        CHECK(fine);
+        reply_done(&r);
+}
+
+/* What libsystemd answers with is counted by what it is made of. */
+static void test_sizes(void) {
+        sd_bus *client;
+        BusLink *l;
+
+        begin();
+        client = message_bus_client(b, message_bus_account());
+        Reply r = call(&b->world, client, BUS_ROOT, PROPERTIES, "Get", "ss", BUS_MANAGER_INTERFACE, "Version");
+        reply_done(&r);
+        l = link_of(client);
+        CHECK_INT(l->unread.answers, BUS_UNREAD_CALL_BYTES);
+        l->ping = sd_bus_slot_ref(b->world.bus->connections->slots[0]); /* as if one were on its way, that what is counted stays so */
+        check_counted(client, BUS_ROOT, "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL, NULL);
+        check_counted(client, BUS_SESSION_ROOT, "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL, NULL);
+        check_counted(client, BUS_SESSION_ROOT "/s1", "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL, NULL);
+        check_counted(client, BUS_ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL, NULL, NULL);
+        check_counted(client, BUS_ROOT, PROPERTIES, "GetAll", "s", BUS_MANAGER_INTERFACE, NULL);
+        check_counted(client, BUS_SESSION_ROOT "/s1", PROPERTIES, "GetAll", "s", BUS_SESSION_INTERFACE, NULL);
+        check_counted(client, BUS_GRANT_ROOT "/s1/1", PROPERTIES, "GetAll", "s", BUS_GRANT_INTERFACE, NULL);
+        check_counted(client, BUS_RECEIPT_ROOT "/1", PROPERTIES, "GetAll", "s", BUS_RECEIPT_INTERFACE, NULL);
+        check_counted(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListThreads", NULL, NULL, NULL);
+        check_counted(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListGrants", "s", "s1", NULL);
+        check_counted(client, BUS_SESSION_ROOT "/s1", BUS_SESSION_INTERFACE, "Describe", NULL, NULL, NULL);
+        check_counted(client, BUS_SESSION_ROOT "/s1", BUS_SESSION_INTERFACE, "Say", "s", "!help", NULL);
+        sd_bus_close_unref(client);
+        b = message_bus_free(b);
+}
+
+static void check_get(sd_bus *client, const char *error) {
+        Reply r = call(&b->world, client, BUS_ROOT, PROPERTIES, "Get", "ss", BUS_MANAGER_INTERFACE, "Version");
+
+        CHECK_ERROR(r, error);
+        reply_done(&r);
+}
+
+/* A client that reads is asked behind its answers, and says so. */
+static void test_asked(void) {
+        sd_bus *client;
+
+        begin();
+        client = message_bus_client(b, message_bus_account());
+        for (unsigned i = 0; i < 2 * BUS_UNREAD_PING_BYTES / BUS_UNREAD_CALL_BYTES; i++) {
+                check_get(client, "no error");
+                CHECK(link_of(client)->unread.answers <= BUS_UNREAD_PING_BYTES + BUS_UNREAD_CALL_BYTES);
+        }
+        message_bus_settle(b, client);
+        message_bus_settle(b, b->service);
+        CHECK(link_of(client)->unread.answers <= BUS_UNREAD_CALL_BYTES && !link_of(client)->ping);
+        sd_bus_close_unref(client);
+        b = message_bus_free(b);
+}
+
+static void test_refused(void) {
+        sd_bus *stuck, *same, *other;
+        Waiting waiting = {};
+
+        begin();
+        stuck = message_bus_client(b, message_bus_account());
+        same = message_bus_client(b, message_bus_account());
+        other = message_bus_client(b, message_bus_stranger());
+        check_get(stuck, "no error");
+        check_get(other, "no error");
+        link_of(stuck)->unread.answers += BUS_UNREAD_ACCOUNT_MAX;
+        CHECK(sd_bus_detach_event(stuck) >= 0);
+        for (unsigned i = 0; i < 2 * BUS_UNREAD_REFUSALS_MAX / BUS_UNREAD_CALL_BYTES; i++)
+                check_get(same, "LimitExceeded"); /* it reads, so it is told */
+        if (message_bus_stranger() != message_bus_account())
+                check_get(other, "no error");
+        /* Who does not read is told a few times, and then no more. */
+        link_of(same)->unread.refusals = 2 * BUS_UNREAD_REFUSALS_MAX;
+        call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), &waiting);
+        message_bus_settle(b, same);
+        message_bus_settle(b, b->service);
+        CHECK(!waiting.answered);
+        waiting_done(&waiting);
+        /* One that has gone has nothing to take. */
+        stuck = sd_bus_close_unref(stuck);
+        while (bus_connections(b->world.bus) > 2)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        check_get(same, "no error");
+        sd_bus_close_unref(same);
+        sd_bus_close_unref(other);
+        b = message_bus_free(b);
+}
+
+static void check_max(BusLink *l, uint64_t others, uint64_t own, int expected) {
+        sd_bus_error error = SD_BUS_ERROR_NULL;
+        BusLink *other = l->next ?: b->world.bus->links;
+        uid_t uid = other->uid;
+
+        other->uid = 77777;
+        other->unread.answers = others;
+        l->unread.answers = own;
+        CHECK_INT(bus_unread_may_answer(l, &error) > 0, expected);
+        sd_bus_error_free(&error);
+        other->uid = uid;
+        l->unread.answers = other->unread.answers = 0;
+}
+
+/* However many accounts join, the bus daemon's limit is not reached. */
+static void test_shares(void) {
+        sd_bus *one, *two;
+        BusLink *l;
+
+        begin();
+        one = message_bus_client(b, message_bus_account());
+        two = message_bus_client(b, message_bus_account());
+        check_get(one, "no error");
+        check_get(two, "no error");
+        l = link_of(one);
+        check_max(l, 0, BUS_UNREAD_ACCOUNT_MAX, 1);
+        check_max(l, 0, BUS_UNREAD_ACCOUNT_MAX + 1, 0);
+        check_max(l, BUS_UNREAD_ALL_MAX - 8 * 1024 * 1024, 4 * 1024 * 1024, 1); /* half of what is left */
+        check_max(l, BUS_UNREAD_ALL_MAX - 8 * 1024 * 1024, 4 * 1024 * 1024 + 1, 0);
+        check_max(l, BUS_UNREAD_ALL_MAX * 2, BUS_UNREAD_ACCOUNT_MIN, 1);
+        check_max(l, BUS_UNREAD_ALL_MAX * 2, BUS_UNREAD_ACCOUNT_MIN + 1, 0);
+        sd_bus_close_unref(one);
+        sd_bus_close_unref(two);
+        b = message_bus_free(b);
+}
+
+/* What a caller chooses the length of is what counts. */
+static void test_head(void) {
+        char path[3001], name[256];
+        sd_bus_message *m = NULL;
+        size_t size = 0, least;
+        sd_bus *client;
+
+        begin();
+        client = message_bus_client(b, message_bus_account());
+        memset(path, 'x', sizeof(path) - 1);
+        path[0] = '/';
+        path[sizeof(path) - 1] = 0;
+        memset(name, 'x', sizeof(name) - 1);
+        name[sizeof(name) - 1] = 0;
+        char *interface = strdup(name);
+        interface[100] = '.';
+        CHECK(sd_bus_message_new_method_call(client, &m, BUS_NAME, path, interface, name) >= 0);
+        CHECK(sd_bus_message_append_array(m, 'y', path, sizeof(path)) >= 0 && sd_bus_message_seal(m, 1, 0) >= 0);
+        least = sizeof(path) * 2 + sizeof(name) * 2;
+        CHECK(message_size(m, SIZE_MAX, &size) >= 0);
+        CHECK(size >= least && size < least + 256);
+        CHECK_INT(message_size(m, least - 256, &size), -E2BIG);
+        sd_bus_message_unref(m);
+        free(interface);
+        sd_bus_close_unref(client);
+        b = message_bus_free(b);
+}
+
+int main(void) {
+        log_setup("errandd-test", LOG_LEVEL_WARNING);
+        RUN(test_sizes, "C204: an answer counts for as many bytes as it has, or more");
+        RUN(test_asked, "C204: a client that reads has nothing left to read");
+        RUN(test_refused, "C204: an account that reads nothing is refused, then not answered; others are");
+        RUN(test_shares, "C204: accounts share what the bus daemon keeps of errandd");
+        RUN(test_head, "C204: names and paths count for what a message has");
+        return TEST_END();
+}

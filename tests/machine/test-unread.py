@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Clients of the system bus that ask and do not read. What the bus daemon keeps for them counts against errandd, and above a limit it hears errandd no more."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+import errand_machine as machine  # noqa: E402
+import errand_system as system  # noqa: E402
+from errand_bus import ERROR, METHOD, RETURN  # noqa: E402
+from errand_system import MANAGER, ROOT, SESSION, Client  # noqa: E402
+from errand_test import case  # noqa: E402
+from errand_test import run as run_tests  # noqa: E402
+
+OWNER, MEMBER = "alice", "carol"
+STRANGERS = [f"mallory{n}" for n in range(8)]
+MIB = 1024 * 1024
+LIMIT = "org.errand1.Error.LimitExceeded"
+BATCH = 100  # above 128 calls that are not answered the bus daemon itself refuses
+
+for name in (OWNER, MEMBER):
+    machine.account(name, "errand-users")
+for name in STRANGERS:
+    machine.account(name)
+system.configure()
+
+
+def memory():
+    """Of the bus daemon, in MiB."""
+    with open(f"/proc/{machine.pid_of('dbus.service')}/status", encoding="ascii") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:")) // 1024
+
+
+def flood(t, clients, calls, *arguments, batch=BATCH):
+    """So many calls of each of these, who read nothing, while somebody else is answered; → by how much the bus daemon has grown, in MiB."""
+    other, before = Client(MEMBER, timeout=10), memory()
+    for _ in range(calls // batch):
+        for client in clients:
+            for _ in range(batch):
+                client.send(*arguments)
+        other.get(ROOT, MANAGER, "Version")
+    grown = memory() - before
+    t.note(f"the bus daemon has grown by {grown} MiB")
+    return grown
+
+
+def take(client, serial):
+    """Reads what was kept for it, until that call is answered; → how often what came."""
+    seen = {}
+    while True:
+        m = client.receive()
+        if m["kind"] == METHOD:
+            client.answer_ping(m)
+        if m["kind"] in (RETURN, ERROR):
+            what = m.get("error", "answer")
+            seen[what] = seen.get(what, 0) + 1
+        if m.get("reply_serial") == serial:
+            return seen
+
+
+def is_served_again(t, client, *arguments):
+    """Once it has read what there was, and said so."""
+    last = client.serial
+    t.note(f"it was sent {take(client, last)}")
+    machine.wait_for(lambda: client.fails(*arguments) != LIMIT, "an answer for who has read")
+
+
+@case("C204: a member who asks for transcripts and reads none keeps nobody from being answered, and little of the bus daemon's memory", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    owner, asking = Client(OWNER), Client(OWNER)
+    owner.start("large", ["/bin/sh", "-c", f"head -c {2 * MIB} /dev/zero | tr '\\0' x"])
+    owner.wait("large", "stopped")
+    # polkit is asked about each, and about sixteen of an account at once.
+    grown = flood(t, [asking], 1600, f"{ROOT}/session/large", SESSION, "ReadTranscript", "tu", 0, MIB, batch=8)
+    t.check(grown < 48, "more than errandd lets a client of an account leave")
+    t.equal(owner.fails(ROOT, MANAGER, "GetSession", "s", "large"), LIMIT, "answer to the account's other connections")
+    asking.close()
+    machine.wait_for(lambda: Client(OWNER).state("large") == "stopped", "an answer when that connection is closed")
+
+
+@case("C204: a reader of a transcript of 64 MiB, a piece after the other, is refused none", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    owner = Client(OWNER)
+    for _ in range(64):
+        t.equal(len(owner.session("large", "ReadTranscript", "tu", 0, MIB)[1]), MIB, "bytes")
+
+
+@case("C204: a stranger who asks what is public, or for what there is not, and reads nothing, keeps nobody from being answered", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    asking = Client(STRANGERS[0])
+    grown = flood(t, [asking], 40000, ROOT, "org.freedesktop.DBus.Introspectable", "Introspect")
+    t.check(grown < 80, "what errandd lets it leave, and what the bus daemon adds itself")
+    is_served_again(t, asking, ROOT, MANAGER, "NoSuch")
+    flood(t, [asking], 40000, ROOT, MANAGER, "NoSuch")
+
+
+@case("C204: eight strangers who read nothing keep nobody from being answered", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    asking = [Client(name) for name in STRANGERS]
+    flood(t, asking, 10000, ROOT, "org.freedesktop.DBus.Introspectable", "Introspect")
+
+
+@case("C204: a member who takes none of the terminals that are sent to it keeps nobody else from theirs", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    owner, other, asking = Client(OWNER), Client(MEMBER), Client(OWNER)
+    other.start("theirs", ["/bin/sleep", "infinity"], project="another", interactive=True)
+    t.defer(other.end, "theirs")
+    for number in range(6): # sixteen terminals each, and the bus daemon keeps 64 descriptors of one sender
+        owner.start(f"t{number}", ["/bin/sleep", "infinity"], interactive=True)
+        t.defer(Client("root").end, f"t{number}")
+    for number in range(6):
+        flood(t, [asking], 16, f"{ROOT}/session/t{number}", SESSION, "Attach", "a{sv}", {}, batch=8)
+    (terminal,) = other.session("theirs", "Attach", "a{sv}", {})
+    os.close(terminal)
+
+
+run_tests()
