@@ -58,7 +58,7 @@ class Full(Sessions):
         self.serve()
 
 
-@case("C200 S210: grants that a full disk refused are not there, before and after a kill, with those beside them")
+@case("C200: grants that a full disk refused are not there, before and after a kill, with those beside them")
 def grants(t):
     s = Full(t)
     s.start("a1", "/usr/bin/python3", "-c", ASK)
