@@ -192,7 +192,7 @@ static void on_scope_ended(const char *session, void *userdata) {
 static void adopt_shims(Manager *m, LaunchClient *l) {
         for (size_t i = 0; i < m->n_sessions; i++) {
                 Session *s = m->sessions[i];
-                if (s->undone) {
+                if (s->undone && s->record->payload == launch_client_uid(l)) {
                         s->undone = false;
                         (void) launch_client_stop(l, s->record->id);
                         continue;

@@ -118,6 +118,11 @@ static int tell_conversation(const Session *s, char **ret) {
                 *ret = strdup("");
                 return *ret ? 0 : -ENOMEM;
         }
+        if (!c.known) { /* what was known is of before */
+                *ret = strdup(c.reached ? " Its shim has not answered yet."
+                                        : " Its shim cannot be reached at the moment, and errandd goes on trying; where its agent is is told then.");
+                return *ret ? 0 : -ENOMEM;
+        }
         r = !c.ready         ? asprintf(&turn, " Its agent has not answered yet.")
             : c.prompt > 0   ? asprintf(&turn, " Its agent works on prompt %llu.", (unsigned long long) c.prompt)
             : c.turn         ? asprintf(&turn, " Its agent begins a turn.")

@@ -30,6 +30,7 @@ Session *session_free(Session *s) {
         if (!s)
                 return NULL;
         sd_event_source_disable_unref(s->expiry);
+        session_forget_grant_waits(s, false);
         session_record_free(s->record);
         grant_list_done(&s->grants);
         safe_close(s->project);
@@ -221,8 +222,11 @@ static int check_shim(Session *s, const char *what, Fault *f) {
 
         if (state != SESSION_RUNNING && state != SESSION_STOPPING)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; %s needs one that runs", s->record->id, session_state_to_string(state), what);
-        if (!s->run || !s->run->shim)
+        if (!s->run || s->run->shim_state != SHIM_RUNS || s->run->exited)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is ending", s->record->id);
+        if (!s->run->shim)
+                return fault_set(f, ERROR_WRONG_STATE, "the shim of session %s cannot be reached at the moment, and errandd goes on trying; ask again in a while",
+                                 s->record->id);
         return 0;
 }
 
@@ -272,14 +276,16 @@ static void on_unasked(void *userdata) {
         asked_answer(userdata, "it is ending", -EBADF);
 }
 
-static void on_asked(_unused_ Message *m, const char *problem, void *userdata) {
-        asked_answer(userdata, problem, -EBADF);
+#define BROKEN "errandd's connection to its shim broke, and whether that was done is not known; see how the session is, and ask again"
+
+static void on_asked(Message *m, const char *problem, void *userdata) {
+        asked_answer(userdata, m ? problem : BROKEN, -EBADF);
 }
 
 static void on_attached(Message *m, const char *problem, void *userdata) {
         int fd = m && !problem ? message_take_fd(m, "terminal") : -EBADF;
 
-        asked_answer(userdata, fd >= 0 ? NULL : problem ?: "its terminal was not passed on", fd < 0 ? -EBADF : fd);
+        asked_answer(userdata, fd >= 0 ? NULL : !m ? BROKEN : problem ?: "its terminal was not passed on", fd < 0 ? -EBADF : fd);
 }
 
 int session_kill(Session *s, int signal, Done done, void *userdata, Fault *f) {

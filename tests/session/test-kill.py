@@ -5,8 +5,10 @@
 import json
 import os
 import signal
+import socket
 import time
 
+import errand_descriptors
 import errand_world
 from errand_run import PATIENCE, Errand, Watched, family, wait_for
 from errand_test import case, run
@@ -14,6 +16,7 @@ from run_story import RunStory
 
 errand_world.enter()
 
+CONTROL = 3  # a broker's descriptor of it, as by socket activation
 RECEIPT_AGE = 1.1  # seconds: a receipt is on the disk at most a second after its call
 
 
@@ -147,6 +150,23 @@ def _(t):
     t.equal(line, "errand: the session's broker ended (signal 9) and cannot be brought back: it has no way out any more\n", "what errand run says")
     result = r.errand.run("grant", "s1", "denied.example")
     t.check(result.returncode == 1 and result.stderr, f"a grant to it: {result}")
+    r.go_on()
+    status, out, _ = r.ended()
+    t.check(not json.loads(out)["ok"], f"the agent: {out}")
+    t.equal(status, 1, "exit status")
+    t.equal(r.first.other_host.accepts(), [], "connections")
+    r.check_after(watched, "stopped", "exited", 1)
+
+
+@case("C161 S131: errandd's connection to a broker of its own breaks: it could not be told of a revocation, and so it is ended, which errand run says")
+def _(t):
+    r = Running(t)
+    watched = r.session()
+    r.first.grant("denied.example")
+    with errand_descriptors.opened(r.pids["errand-broker"]) as pidfd, socket.socket(fileno=errand_descriptors.duplicate(pidfd, CONTROL)) as control:
+        control.shutdown(socket.SHUT_RDWR)
+    line = r.process.stderr.readline()
+    t.equal(line, "errand: the session's broker ended (signal 9) and cannot be brought back: it has no way out any more\n", "what errand run says")
     r.go_on()
     status, out, _ = r.ended()
     t.check(not json.loads(out)["ok"], f"the agent: {out}")
