@@ -63,14 +63,7 @@ void closing_print(const RunResult *result, const Network *network, bool quiet, 
         if (result->oom_kills > 0)
                 log_warning("out of memory: the limit of memory ended %s", result->killed ? "the command" : "part of the command");
         if (!quiet && enforced(result, network, &list) >= 0) {
-                _cleanup_free_ char *text = strdup("");
-                for (char **s = list; *s && text; s++) {
-                        char *longer = NULL;
-                        if (asprintf(&longer, "%s%s%s", text, *text ? ", " : "", *s) < 0)
-                                longer = NULL;
-                        free(text);
-                        text = longer;
-                }
+                _cleanup_free_ char *text = strv_join(list, ", ");
                 if (text)
                         log_info("enforced: %s", text);
         }

@@ -51,17 +51,13 @@ static int judge(const Outcome *all) {
 /* The names of those that were tried and do not work: all but those that only options need, or these alone. */
 static int missing(const Outcome *all, bool options, char **ret) {
         _cleanup_free_ char *text = strdup("");
+        int r = text ? 0 : -ENOMEM;
 
-        for (size_t i = 0; i < n_mechanisms && text; i++)
-                if (!all[i].works && all[i].tried && (mechanisms[i].need == NEED_OPTION) == options) {
-                        char *longer;
-                        if (asprintf(&longer, "%s%s%s", text, *text ? ", " : "", mechanisms[i].name) < 0)
-                                longer = NULL;
-                        free(text);
-                        text = longer;
-                }
-        if (!text)
-                return -ENOMEM;
+        for (size_t i = 0; i < n_mechanisms && r >= 0; i++)
+                if (!all[i].works && all[i].tried && (mechanisms[i].need == NEED_OPTION) == options)
+                        r = string_append(&text, "%s%s", *text ? ", " : "", mechanisms[i].name);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(text);
         return 0;
 }

@@ -92,13 +92,10 @@ static void check_sockets(const Check *c) {
                         struct stat st;
                         if (lstat(sockets[i], &st) < 0)
                                 continue;
-                        char *longer = NULL;
-                        if (asprintf(&longer, "%s%s%s", above ?: "", above ? ", " : "", sockets[i]) < 0) {
+                        if (string_append(&above, "%s%s", above ? ", " : "", sockets[i]) < 0) {
                                 c->findings->oom = true;
                                 return;
                         }
-                        free(above);
-                        above = longer;
                 }
         }
         if (above && c->layers[c->rule->layer]->from_file)

@@ -25,19 +25,6 @@ static int resolve_in_place(char **path) {
         return 0;
 }
 
-static int settle_option(const char *option, char **ret) {
-        _cleanup_free_ char *cwd = NULL, *text = NULL;
-
-        if (option[0] == '/')
-                return path_collapse(option, ret);
-        cwd = getcwd(NULL, 0);
-        if (!cwd)
-                return -errno;
-        if (asprintf(&text, "%s/%s", cwd, option) < 0)
-                return -ENOMEM;
-        return path_collapse(text, ret);
-}
-
 int home_name_program(const char *target, char **ret) {
         *ret = strdup(strrchr(target, '/') + 1);
         return *ret ? 0 : -ENOMEM;
@@ -66,7 +53,7 @@ int home_settle(Policy *p, const char *name, const char *chosen, const char *opt
         int r = directory_state(&p->account, &p->state_directory);
 
         if (r >= 0 && option) {
-                r = settle_option(option, &p->home);
+                r = path_make_absolute(option, &p->home);
                 if (r < 0 && r != -ENOMEM) {
                         finding_error(findings, "--home %s: %s", option, strerror(-r));
                         p->home = strdup("/");

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "bailey/ahead.h"
 #include "bailey/audit.h"
 #include "bailey/doctor.h"
@@ -10,21 +7,8 @@
 #include "bailey/run.h"
 #include "bailey/shell.h"
 #include "bailey/trust.h"
+#include "basic/fd.h"
 #include "basic/log.h"
-
-/* A descriptor of 0, 1, 2 that is closed would be taken by the next file opened, and the target would hold that. */
-static int fill_standard_fds(void) {
-        for (;;) {
-                int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-                if (fd < 0)
-                        return -errno;
-                if (fd > STDERR_FILENO)
-                        return close(fd) < 0 ? -errno : 0;
-                /* It stays, and is the target's. */
-                if (fcntl(fd, F_SETFD, 0) < 0)
-                        return -errno;
-        }
-}
 
 int main(int argc, char **argv) {
         Options o;
@@ -33,7 +17,7 @@ int main(int argc, char **argv) {
         log_setup("bailey", LOG_LEVEL_INFO);
         if (ahead_waits(argc, argv, &gate) && ahead_wait(gate, &argc, &argv) < 0)
                 return EXIT_NOT_RUN;
-        if (fill_standard_fds() < 0)
+        if (fd_fill_standard() < 0)
                 return EXIT_NOT_RUN;
         if (options_parse(argc, argv, &o) < 0)
                 return EXIT_NOT_RUN;

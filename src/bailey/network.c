@@ -136,14 +136,10 @@ static int write_resolver_file(Network *n) {
                 return -ENOMEM;
         }
         for (char *save = NULL, *line = strtok_r(host, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-                char *longer;
-
                 if (!startswith(line, "search ") && !startswith(line, "options ") && !startswith(line, "domain "))
                         continue;
-                if (asprintf(&longer, "%s%s\n", n->resolver_file, line) < 0)
+                if (string_append(&n->resolver_file, "%s\n", line) < 0)
                         return -ENOMEM;
-                free(n->resolver_file);
-                n->resolver_file = longer;
         }
         return 0;
 }

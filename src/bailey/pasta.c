@@ -36,14 +36,9 @@ const char *pasta_find(void) {
 static int add_ports(const Network *n, char ***arguments) {
         _cleanup_free_ char *list = NULL;
 
-        for (size_t i = 0; n->mode == NETWORK_PROXY && i < n->n_bind_ports; i++) {
-                char *longer;
-                if (asprintf(&longer, "%s%s%u", list ?: "", list ? "," : "", n->bind_ports[i]) < 0)
-                        return -ENOMEM;
-                free(list);
-                list = longer;
-        }
         int r = strv_extend(arguments, "--tcp-ports");
+        for (size_t i = 0; n->mode == NETWORK_PROXY && i < n->n_bind_ports && r >= 0; i++)
+                r = string_append(&list, "%s%u", list ? "," : "", n->bind_ports[i]);
         return r < 0 ? r : strv_extend(arguments, list ?: "none");
 }
 

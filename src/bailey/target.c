@@ -44,7 +44,6 @@ static int find_in_path(const char *name, char **ret) {
 }
 
 int target_find(const char *name, char **ret) {
-        _cleanup_free_ char *cwd = NULL, *text = NULL;
         int r;
 
         if (!*name)
@@ -53,15 +52,8 @@ int target_find(const char *name, char **ret) {
                 r = find_in_path(name, ret);
         else {
                 r = check(name);
-                if (r >= 0 && name[0] == '/')
-                        r = path_collapse(name, ret);
-                else if (r >= 0) {
-                        cwd = getcwd(NULL, 0);
-                        if (!cwd || asprintf(&text, "%s/%s", cwd, name) < 0)
-                                r = negative_errno();
-                        else
-                                r = path_collapse(text, ret);
-                }
+                if (r >= 0)
+                        r = path_make_absolute(name, ret);
         }
         if (r == -EISDIR) {
                 log_error("%s is a directory, not a program", name);

@@ -19,16 +19,9 @@
 /* Where a file stands: its directory without links, and its own name, link or not. That is how it is found, too. */
 static int place(const char *file, char **ret_directory, char **ret_name) {
         _cleanup_(resolved_path_done) ResolvedPath to = {};
-        _cleanup_free_ char *cwd = NULL, *whole = NULL, *path = NULL, *parent = NULL;
+        _cleanup_free_ char *path = NULL, *parent = NULL;
 
-        if (file[0] != '/') {
-                cwd = getcwd(NULL, 0);
-                if (!cwd)
-                        return -errno;
-        }
-        if (asprintf(&whole, "%s%s%s", cwd ?: "", cwd ? "/" : "", file) < 0)
-                return -ENOMEM;
-        int r = path_collapse(whole, &path);
+        int r = path_make_absolute(file, &path);
         if (r < 0)
                 return r;
         parent = path_parent(path);

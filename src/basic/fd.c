@@ -57,6 +57,18 @@ int fd_close_all_except(int first, const int *keep, size_t n_keep) {
         return close_between(from, UINT_MAX);
 }
 
+int fd_fill_standard(void) {
+        for (;;) {
+                int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+                if (fd < 0)
+                        return -errno;
+                if (fd > STDERR_FILENO)
+                        return close(fd) < 0 ? -errno : 0;
+                if (fcntl(fd, F_SETFD, 0) < 0)
+                        return -errno;
+        }
+}
+
 int fd_nonblock(int fd, bool on) {
         int flags = fcntl(fd, F_GETFL);
         if (flags < 0)

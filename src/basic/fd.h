@@ -16,6 +16,9 @@ static inline void closep(int *fd) {
 /* Closes every fd from `first` up except those in keep[] (sorted or not). Returns 0 or a negative errno. */
 int fd_close_all_except(int first, const int *keep, size_t n_keep);
 
+/* A program's first step: a standard stream that it got closed is /dev/null, for what it starts, too, since the next file opened would become it. */
+int fd_fill_standard(void);
+
 /* Sets or clears O_NONBLOCK / FD_CLOEXEC. */
 int fd_nonblock(int fd, bool on);
 int fd_cloexec(int fd, bool on);

@@ -55,6 +55,17 @@ int path_collapse(const char *s, char **ret) {
         return r < 0 ? r : finish(out, length, ret);
 }
 
+int path_make_absolute(const char *s, char **ret) {
+        _cleanup_free_ char *here = NULL, *whole = NULL;
+
+        if (s[0] == '/')
+                return path_collapse(s, ret);
+        here = getcwd(NULL, 0);
+        if (!here)
+                return -errno;
+        return asprintf(&whole, "%s/%s", here, s) < 0 ? -ENOMEM : path_collapse(whole, ret);
+}
+
 int path_join_beneath(const char *base, const char *relative, char **ret) {
         char out[PATH_MAX];
         size_t length = 0;

@@ -7,6 +7,9 @@
  * result shorter than PATH_MAX (-ENAMETOOLONG). *ret is the caller's to free. */
 int path_collapse(const char *s, char **ret);
 
+/* The same of one that is seen from the working directory. A negative errno where that has no name. */
+int path_make_absolute(const char *s, char **ret);
+
 /* base + "/" + relative, collapsed. An absolute `relative` is -EINVAL; one that climbs out of base is -EXDEV. */
 int path_join_beneath(const char *base, const char *relative, char **ret);
 

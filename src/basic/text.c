@@ -109,6 +109,18 @@ char *string_format_list(const char *format, va_list ap) {
         return vasprintf(&text, format, ap) < 0 ? NULL : text;
 }
 
+int string_append(char **s, const char *format, ...) {
+        _cleanup_free_ char *more = string_format_own(format);
+        size_t size = *s ? strlen(*s) : 0;
+
+        char *longer = more ? realloc(*s, size + strlen(more) + 1) : NULL;
+        if (!longer)
+                return -ENOMEM;
+        memcpy(longer + size, more, strlen(more) + 1);
+        *s = longer;
+        return 0;
+}
+
 int problem_set(char **ret, const char *format, ...) {
         if (!ret)
                 return -EBADMSG;
@@ -157,6 +169,15 @@ bool strv_contains(char *const *list, const char *s) {
                 if (streq(*list, s))
                         return true;
         return false;
+}
+
+char *strv_join(char *const *list, const char *separator) {
+        _cleanup_free_ char *text = strdup("");
+        int r = text ? 0 : -ENOMEM;
+
+        for (size_t i = 0; list && list[i] && r >= 0; i++)
+                r = string_append(&text, "%s%s", i > 0 ? separator : "", list[i]);
+        return r < 0 ? NULL : TAKE_PTR(text);
 }
 
 int strv_consume(char ***list, char *s) {

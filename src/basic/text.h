@@ -69,6 +69,9 @@ char *string_format_list(const char *format, va_list ap) _printf_(1, 0);
                 _text;                                            \
         })
 
+/* Behind *s, which is NULL or to be freed. On failure, -ENOMEM, it is as it was. */
+_printf_(2, 3) int string_append(char **s, const char *format, ...);
+
 /* For a parser's out-parameter: *ret is a sentence, to free; ret may be NULL. Returns -EBADMSG, or -ENOMEM with *ret NULL. */
 int problem_set(char **ret, const char *format, ...) _printf_(2, 3);
 
@@ -85,6 +88,8 @@ static inline void strv_freep(char ***list) {
 #define _cleanup_strv_free_ _cleanup_(strv_freep)
 size_t strv_length(char *const *list);
 bool strv_contains(char *const *list, const char *s);
+/* All of them in one text, to be freed; "" of none. NULL when out of memory. */
+char *strv_join(char *const *list, const char *separator);
 int strv_extend(char ***list, const char *s);
 _printf_(2, 3) int strv_extend_format(char ***list, const char *format, ...);
 /* Each of more[], which may be NULL. */

@@ -139,7 +139,12 @@ static int refuse_connection(const Paths *p, int r) {
         }
 }
 
-static int say_hello(Connection *c) {
+static bool is_gone(int error) {
+        return error == -ECONNRESET || error == -EPIPE || error == -ENOTCONN;
+}
+
+/* ret_left: NULL, or whether it went before it answered, which is not said then. */
+static int say_hello(Connection *c, bool *ret_left) {
         _cleanup_(sd_bus_error_free) sd_bus_error e = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r;
@@ -159,11 +164,14 @@ static int say_hello(Connection *c) {
                 log_error("you may not use the errandd at %s", c->place);
                 return EXIT_NOT_PERMITTED;
         }
-        log_error_errno(r, "the errandd at %s closed the connection: %m", c->place);
+        if (ret_left && is_gone(r))
+                *ret_left = true;
+        else
+                log_error_errno(r, "the errandd at %s closed the connection: %m", c->place);
         return EXIT_NO_DAEMON;
 }
 
-static int speak(int socket, const Paths *p, Connection **ret) {
+static int speak(int socket, const Paths *p, bool *ret_left, Connection **ret) {
         _cleanup_close_ int fd = socket;
         _cleanup_(connection_freep) Connection *c = calloc(1, sizeof(Connection));
         int r = -ENOMEM;
@@ -180,12 +188,16 @@ static int speak(int socket, const Paths *p, Connection **ret) {
                 r = sd_bus_set_method_call_timeout(c->bus, UINT64_MAX);
         if (r >= 0)
                 r = sd_bus_start(c->bus);
+        if (r < 0 && ret_left && is_gone(r)) {
+                *ret_left = true;
+                return EXIT_NO_DAEMON;
+        }
         if (r < 0) {
                 log_error_errno(r, "Failed to speak to %s: %m", p->bus);
                 return EXIT_NO_DAEMON;
         }
         c->mode = CONNECT_EMBEDDED;
-        r = say_hello(c);
+        r = say_hello(c, ret_left);
         if (r != EXIT_OK)
                 return r;
         *ret = TAKE_PTR(c);
@@ -223,9 +235,9 @@ static bool same_configuration(const Request *q, const Paths *p, int socket) {
 static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret) {
         _cleanup_(paths_freep) Paths *p = NULL;
         _cleanup_(connection_freep) Connection *c = NULL;
-        bool reload;
+        bool reload, left = false;
         Fault f = {};
-        int fd = -EBADF, r;
+        int fd = -EBADF, r, code = EXIT_OK;
 
         if (paths_embedded(q->state_dir, q->config, &p, &f) < 0) {
                 log_error("%s", f.text ?: "errand's directories cannot be found");
@@ -242,20 +254,22 @@ static int open_embedded(const Request *q, ConnectFlags flags, Connection **ret)
                 safe_close(fd);
                 return EXIT_FAILED;
         }
-        reload = r >= 0 && q->config;
-        if ((r == -ENOENT || r == -ECONNREFUSED) && may_start(q, flags, p)) {
+        if (r >= 0) /* it may have been about to leave */
+                code = speak(fd, p, may_start(q, flags, p) ? &left : NULL, &c);
+        reload = r >= 0 && !left && q->config;
+        if (left || ((r == -ENOENT || r == -ECONNREFUSED) && may_start(q, flags, p))) {
                 r = embedded_start(p, q, &fd);
                 if (r != EXIT_OK)
                         return r;
                 if ((flags & CONNECT_START_SAYS) && !q->embedded) /* of one that runs: why one did not start is what is read first */
                         say_embedded(q);
+                code = speak(fd, p, NULL, &c);
         } else if (r < 0)
                 return refuse_connection(p, r);
-        r = speak(fd, p, &c);
-        if (r == EXIT_OK && reload) /* the file may have changed since */
-                r = manager_call(c, "Reload", "the configuration is refused", NULL, NULL);
-        if (r != EXIT_OK)
-                return r;
+        if (code == EXIT_OK && reload) /* the file may have changed since */
+                code = manager_call(c, "Reload", "the configuration is refused", NULL, NULL);
+        if (code != EXIT_OK)
+                return code;
         *ret = TAKE_PTR(c);
         return EXIT_OK;
 }
@@ -267,7 +281,7 @@ int connection_again(const Request *q, Connection **ret) {
 
         r = paths_embedded(q->state_dir, q->config, &p, &f);
         fault_done(&f);
-        return r >= 0 && embedded_connect(p, &fd) >= 0 ? speak(fd, p, ret) : EXIT_NO_DAEMON;
+        return r >= 0 && embedded_connect(p, &fd) >= 0 ? speak(fd, p, NULL, ret) : EXIT_NO_DAEMON;
 }
 
 static const struct {
@@ -325,7 +339,7 @@ static int open_bus(const Request *q, ConnectMode mode, bool chosen, Connection 
         }
         if (r < 0)
                 return refuse_bus(mode, r, problem);
-        r = say_hello(c);
+        r = say_hello(c, NULL);
         if (r != EXIT_OK)
                 return r;
         *ret = TAKE_PTR(c);

@@ -1,26 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <signal.h>
-#include <unistd.h>
 
+#include "basic/fd.h"
 #include "basic/log.h"
 #include "errand/connect.h"
 #include "errand/journal-stream.h"
 #include "errand/output.h"
 #include "errand/verbs.h"
-
-/* A descriptor of 0, 1, 2 that is closed would be taken by the next file opened, and a session would get that. */
-static int fill_standard_fds(void) {
-        for (;;) {
-                int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-                if (fd < 0)
-                        return -errno;
-                if (fd > STDERR_FILENO)
-                        return close(fd) < 0 ? -errno : 0;
-                if (fcntl(fd, F_SETFD, 0) < 0)
-                        return -errno;
-        }
-}
 
 /* Before anything is started for it. */
 static int check_ids(const Request *q) {
@@ -51,7 +37,7 @@ int main(int argc, char **argv) {
         int code;
 
         log_setup("errand", LOG_LEVEL_INFO);
-        if (fill_standard_fds() < 0)
+        if (fd_fill_standard() < 0)
                 return EXIT_NOT_SET_UP;
         /* A reader of ours that goes away is an error like another: it must not take a session, or a terminal's mode, with it. */
         (void) signal(SIGPIPE, SIG_IGN);

@@ -30,22 +30,6 @@ static char *read_input(void) {
         return NULL;
 }
 
-static char *join_words(char *const *words) {
-        char *text = strdup(words[0]);
-
-        for (words++; text && *words; words++) {
-                char *longer = NULL;
-
-                if (asprintf(&longer, "%s %s", text, *words) < 0)
-                        longer = NULL;
-                free(text);
-                text = longer;
-        }
-        if (!text)
-                (void) log_oom();
-        return text;
-}
-
 static int check_text(const char *text) {
         if (!*text)
                 log_error("the text is empty");
@@ -66,7 +50,10 @@ int prompt_text(const Request *q, char **ret) {
                 log_error("the text is missing: errand %s %s TEXT..., or - to read it from standard input", verb_words(q->verb), q->operands[0]);
                 return -EINVAL;
         }
-        text = !*words || (streq(*words, "-") && !words[1]) ? read_input() : join_words(words);
+        bool input = !*words || (streq(*words, "-") && !words[1]);
+        text = input ? read_input() : strv_join(words, " ");
+        if (!text && !input)
+                (void) log_oom();
         if (!text || check_text(text) < 0)
                 return -EINVAL;
         *ret = TAKE_PTR(text);

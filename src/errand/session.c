@@ -53,8 +53,7 @@ int verb_session_start(const Request *q) {
         return attach_session(c, q->operands[0], ATTACH_START | ATTACH_OWNER | (d.interactive ? ATTACH_TERMINAL : 0), NULL);
 }
 
-/* The same for each, going on after one that failed: the first failure's code. */
-static int for_each(const Request *q, int (*act)(Connection *c, const char *id, const Request *q)) {
+int sessions_act(const Request *q, int (*act)(Connection *c, const char *id, const Request *q)) {
         _cleanup_(connection_freep) Connection *c = NULL;
         int code, r;
 
@@ -76,7 +75,7 @@ static int stop_one(Connection *c, const char *id, _unused_ const Request *q) {
 }
 
 int verb_session_stop(const Request *q) {
-        return for_each(q, stop_one);
+        return sessions_act(q, stop_one);
 }
 
 int verb_session_interrupt(const Request *q) {
@@ -107,7 +106,7 @@ int verb_session_kill(const Request *q) {
                 log_error("--signal %.32s: there is no such signal; names are those of kill -l, such as TERM or KILL", q->signal);
                 return EXIT_FAILED;
         }
-        return for_each(q, kill_one);
+        return sessions_act(q, kill_one);
 }
 
 static int attach_failure(int code) {

@@ -12,6 +12,9 @@ int sessions_list(const Request *q, bool all);
 /* Everything about one; with receipts > 0 its grants and that many of its newest provider calls, too. */
 int session_show(const Request *q, unsigned receipts);
 
+/* Calls `act` for each session that is an operand, going on after one that failed, while there is an errandd. The first failure's ExitCode. */
+int sessions_act(const Request *q, int (*act)(Connection *c, const char *id, const Request *q));
+
 typedef struct SessionLine {
         const char *id, *path, *state, *project;
         uint64_t created;

@@ -12,17 +12,10 @@ int verb_threads_show(const Request *q) {
         return session_show(q, SHOWN_RECEIPTS);
 }
 
-int verb_threads_rm(const Request *q) {
-        _cleanup_(connection_freep) Connection *c = NULL;
-        int code, r;
+static int remove_one(Connection *c, const char *id, _unused_ const Request *q) {
+        return session_call(c, id, "Collect", "Failed to remove its record", NULL, NULL);
+}
 
-        code = connection_open(q, CONNECT_START_STATE | CONNECT_ASKS, &c);
-        if (code != EXIT_OK)
-                return code;
-        for (size_t i = 0; i < q->n_operands; i++) {
-                r = session_call(c, q->operands[i], "Collect", "Failed to remove its record", NULL, NULL);
-                if (code == EXIT_OK)
-                        code = r;
-        }
-        return code;
+int verb_threads_rm(const Request *q) {
+        return sessions_act(q, remove_one);
 }

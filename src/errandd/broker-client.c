@@ -107,8 +107,13 @@ static void on_gone(void *userdata) {
         BrokerClient *b = userdata;
 
         b->channel = channel_free(b->channel);
-        if (b->going || !b->process->class->connect)
+        if (b->going)
                 return; /* its end is told by whoever runs it */
+        if (!b->process->class->connect) {
+                /* It has ended, which is told then, with how it did. One that has not cannot be told of a revocation any more. */
+                kill_now(b);
+                return;
+        }
         if (b->closing) {
                 kill_now(b); /* one that came back would know of no close */
                 return;

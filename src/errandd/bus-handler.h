@@ -32,14 +32,13 @@ Session *bus_link_find(BusLink *l, const char *id);
 /* The receipt of that number, whoever's session it is of. Borrowed until the next message. */
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
 
+/* The session that it has just made it will most likely start next. */
+void bus_link_foresee_start(BusLink *l, Session *s);
 /* Sends the reply and counts it for who may not read it. */
 int bus_link_answer(BusLink *l, sd_bus_message *reply);
 /* Counts bytes of an answer that is sent in another way and may have more than BUS_UNREAD_CALL_BYTES. */
 void bus_unread_add_answer(BusLink *l, size_t size);
 void bus_unread_add_objects(BusLink *l, size_t n); /* that libsystemd will list */
-
-/* The session that it has just made it will most likely start next. */
-void bus_link_foresee_start(BusLink *l, Session *s);
 
 int bus_link_subscribe(BusLink *l, sd_bus_error *error);
 void bus_link_unsubscribe(BusLink *l);

@@ -132,6 +132,11 @@ int channel_new(sd_event *event, int fd, const ChannelHandler *handler, Channel 
         return 0;
 }
 
+void channel_break(Channel *c) {
+        if (c->fd >= 0)
+                (void) shutdown(c->fd, SHUT_RDWR);
+}
+
 int channel_connect(int directory, const char *name, uid_t uid) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
         struct ucred peer;

@@ -29,6 +29,9 @@ int channel_new(sd_event *event, int fd, const ChannelHandler *handler, Channel 
 Channel *channel_free(Channel *c);
 DEFINE_CLEANUP(Channel *, channel_free);
 
+/* It is over as if the other side had ended it: soon, after what it has sent already. */
+void channel_break(Channel *c);
+
 /* Connects to the SOCK_SEQPACKET socket `name` in that directory, whatever the length of its path; never waits. uid is whom the listening process has to be
  * (-EPERM), UID_ANY: whoever may make a socket there. An fd or a negative errno. */
 #define UID_ANY ((uid_t) -1)

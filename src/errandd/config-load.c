@@ -27,21 +27,8 @@ static bool asks_for_enforcement(int fd) {
         return value;
 }
 
-static char *join_lines(char *const *list) {
-        char *text = strdup("");
-
-        for (size_t i = 0; text && list && list[i]; i++) {
-                char *longer;
-                if (asprintf(&longer, "%s%s%s", text, i > 0 ? "\n" : "", list[i]) < 0)
-                        longer = NULL;
-                free(text);
-                text = longer;
-        }
-        return text;
-}
-
 static int refuse(Fault *f, char *const *problems) {
-        _cleanup_free_ char *text = join_lines(problems);
+        _cleanup_free_ char *text = strv_join(problems, "\n");
         return fault_set(f, ERROR_CONFIGURATION, "%s", text ?: "the configuration is refused");
 }
 

@@ -7,7 +7,8 @@
 #include "shared/conversation-limits.h"
 
 typedef struct ConversationState {
-        bool known;        /* the shim has said where it is */
+        bool reached;      /* its shim can be asked */
+        bool known;        /* and has said where it is */
         bool ready;        /* the agent has answered */
         bool turn;         /* one goes on */
         uint64_t prompt;   /* of that turn, or the one that it begins with */

@@ -5,6 +5,7 @@
 #include "errandd/conversation.h"
 #include "shared/message.h"
 
+#define UNKNOWN_PROMPT "errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells"
 #define REFUSALS_MAX 3U /* turns in a row that a shim asked for and then did not take */
 
 typedef enum TurnPhase {
@@ -20,18 +21,23 @@ typedef struct Asked {
         Conversation *conversation;
         ConversationDone done;
         void *userdata;
-        uint64_t number; /* of a prompt that was sent; else 0 */
-        int text;        /* of one that was not sent yet; else -EBADF */
+        uint64_t number; /* of a prompt that was sent once; else 0 */
+        int text;        /* of a prompt; else -EBADF */
+        bool sent;       /* over this connection or the one before: it may be there */
         usec_t wait;
 } Asked;
 
 struct Conversation {
-        ShimClient *shim;
+        ShimClient *shim; /* NULL: there is no connection at the moment */
         char *session;
         ConversationHandler handler;
         TurnSeat seat;
+        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has */
         bool known;  /* the shim has said where it is */
         bool looking; /* it has been asked to */
+        bool resumes; /* over a connection that was made anew, and it has not said so over that */
+        bool counts;  /* its updates have numbers: told is the last that was taken */
+        uint64_t told;
         bool ready;
         bool broken; /* the shim does not hold to the protocol: nothing is asked of it any more */
         TurnPhase phase;
@@ -68,8 +74,9 @@ static void asked_remove(Asked *a) {
                         *at = a->next;
                         break;
                 }
-        c->n_prompts -= a->number > 0 || a->text >= 0;
-        shim_client_forget(c->shim, a);
+        c->n_prompts -= a->text >= 0;
+        if (c->shim)
+                shim_client_forget(c->shim, a);
         safe_close(a->text);
         free(a);
 }
@@ -101,11 +108,16 @@ static bool has_number(const uint64_t *list, size_t n, uint64_t number) {
         return false;
 }
 
-static bool is_asked(const Conversation *c, uint64_t number) {
-        for (const Asked *a = c->asked; a && number > 0; a = a->next)
+static Asked *find_asked(const Conversation *c, uint64_t number) {
+        for (Asked *a = c->asked; a && number > 0; a = a->next)
                 if (a->number == number)
-                        return true;
-        return false;
+                        return a;
+        return NULL;
+}
+
+static void add_queued(Conversation *c, uint64_t number) {
+        if (c->n_queued < PROMPTS_MAX && c->turn != number && !has_number(c->queued, c->n_queued, number))
+                c->queued[c->n_queued++] = number;
 }
 
 /* Of the queue: its head, while the turn that was asked for has not begun. */
@@ -122,7 +134,7 @@ static void settle(Conversation *c) {
         if (c->broken)
                 turn_seat_set(&c->seat, false, false, 0, 0);
         else
-                turn_seat_set(&c->seat, c->known && c->ready, c->phase != TURN_NONE, count_waiting(c), c->n_prompts);
+                turn_seat_set(&c->seat, c->known && c->ready, c->found || c->phase != TURN_NONE, count_waiting(c), c->n_prompts);
 }
 
 static void tell(Conversation *c, const Update *u) {
@@ -185,7 +197,7 @@ static void tell_lost(Conversation *c, const uint64_t before[], size_t n) {
                         tell_ended(c, before[i], "it is over, and how it ended was not told");
 }
 
-static int adopt(Conversation *c, JsonObject *o) {
+static int adopt(Conversation *c, JsonObject *o, uint64_t *ret_last) {
         uint64_t before[PROMPTS_MAX + 1], queued[PROMPTS_MAX], turn, last;
         size_t n_before = c->n_queued, n_queued;
         bool ready;
@@ -205,10 +217,12 @@ static int adopt(Conversation *c, JsonObject *o) {
         c->turn = turn;
         if (turn > 0)
                 c->phase = TURN_RUNS;
-        else if (c->phase != TURN_ASKED) /* it is asked for after this, and answered after this */
+        else if (c->phase != TURN_ASKED || c->resumes) /* it is asked for after this, and answered after this */
                 c->phase = TURN_NONE;
         c->known = true;
+        c->found = false;
         tell_lost(c, before, n_before);
+        *ret_last = last;
         return 0;
 }
 
@@ -216,23 +230,46 @@ static int send_prompt(Asked *a);
 
 static void send_waiting(Conversation *c) {
         for (Asked *a = c->asked; a; a = a->next)
-                if (a->text >= 0 && send_prompt(a) < 0) {
-                        break_off(c, "its shim does not take requests any more");
+                if (a->text >= 0 && !a->sent && send_prompt(a) < 0) {
+                        shim_client_break(c->shim);
                         return;
                 }
 }
 
+/* What was sent over a connection that broke is there, or was not taken and goes again, with the number that it had: a shim takes none twice. */
+static void settle_sent(Conversation *c, uint64_t last) {
+        for (Asked *a = c->asked, *next; a; a = next) {
+                next = a->next;
+                if (!a->sent)
+                        continue;
+                if (a->number == c->turn || has_number(c->queued, c->n_queued, a->number))
+                        asked_end(a, NULL);
+                else if (a->number > last)
+                        a->sent = false;
+                else
+                        asked_end(a, UNKNOWN_PROMPT);
+        }
+}
+
 static void on_state(Message *m, const char *problem, void *userdata) {
         Conversation *c = userdata;
+        uint64_t last, told;
         JsonObject *o;
 
         if (!m)
-                return; /* the connection went, and so does this */
+                return; /* the connection went: conversation_detach() */
         c->looking = false;
-        if (problem || json_get_object(message_object(m), "conversation", &o) < 0 || adopt(c, o) < 0) {
+        if (problem || json_get_object(message_object(m), "conversation", &o) < 0 || adopt(c, o, &last) < 0) {
                 break_off(c, problem ?: "its shim does not say where the conversation is");
                 return;
         }
+        if (!c->counts && json_get_u64(message_object(m), "told", INT64_MAX, &told) >= 0) {
+                c->counts = true;
+                c->told = told;
+        }
+        if (c->resumes)
+                settle_sent(c, last);
+        c->resumes = false;
         send_waiting(c);
         settle(c);
 }
@@ -244,7 +281,7 @@ static void look_again(Conversation *c) {
                 return;
         c->looking = true;
         if (shim_client_status(c->shim, on_state, c) < 0)
-                break_off(c, "its shim does not take requests any more");
+                shim_client_break(c->shim);
 }
 
 /* ---- turns ---- */
@@ -273,10 +310,15 @@ static void on_turn(Message *m, const char *problem, void *userdata) {
 static void on_begin(void *userdata) {
         Conversation *c = userdata;
 
+        if (!c->shim) {
+                settle(c);
+                return;
+        }
         c->phase = TURN_ASKED;
         if (shim_client_turn(c->shim, on_turn, c) < 0) {
                 c->phase = TURN_NONE;
-                break_off(c, "its shim does not take requests any more");
+                c->known = false; /* until it is asked over another connection */
+                shim_client_break(c->shim);
         }
         settle(c);
 }
@@ -286,10 +328,16 @@ static void on_begin(void *userdata) {
 /* True: it makes sense. */
 static bool follow_prompt(Conversation *c, const Update *u) {
         uint64_t number = update_number(u, "prompt");
+        Asked *a;
 
         switch (u->kind) {
         case UPDATE_QUEUED:
-                return is_asked(c, number) || has_number(c->queued, c->n_queued, number);
+                a = find_asked(c, number);
+                if (!a)
+                        return has_number(c->queued, c->n_queued, number);
+                add_queued(c, number);
+                asked_end(a, NULL);
+                return true;
         case UPDATE_TURN_STARTED:
                 if (c->phase == TURN_RUNS || !take_number(c->queued, &c->n_queued, number))
                         return false;
@@ -333,13 +381,18 @@ static bool follow(Conversation *c, const Update *u) {
 
 static void on_event(Message *m, void *userdata) {
         Conversation *c = userdata;
+        uint64_t number;
         Update u;
 
         if (!streq(message_type(m), "update") || c->broken)
                 return;
+        if (json_get_u64(message_object(m), "number", INT64_MAX, &number) >= 0)
+                c->told = MAX(c->told, number);
         int r = update_read(message_object(m), &u);
         if (r == -ENOENT) /* of a newer shim */
                 return;
+        if (r >= 0 && u.kind == UPDATE_QUESTION && has_number(c->questions, c->n_questions, update_number(&u, "question")))
+                return; /* told again, to whoever begins to follow */
         if (r < 0 || !follow(c, &u)) {
                 c->strange++;
                 if ((c->strange & (c->strange - 1)) == 0) /* the 1st, 2nd, 4th, …: whoever floods does not fill the log */
@@ -354,28 +407,69 @@ static void on_event(Message *m, void *userdata) {
 
 /* ---- outside ---- */
 
-int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, const ConversationHandler *handler, Conversation **ret) {
+int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
         Conversation *c = calloc(1, sizeof(Conversation));
 
         if (!c)
                 return -ENOMEM;
-        *c = (Conversation){.shim = shim, .looking = true, .handler = *handler, .session = strdup(session)};
-        int r = c->session ? shim_client_watch(shim, on_event, on_state, c) : -ENOMEM;
+        *c = (Conversation){.shim = shim, .looking = true, .found = found, .handler = *handler, .session = strdup(session)};
+        int r = c->session ? shim_client_watch(shim, NULL, on_event, on_state, c) : -ENOMEM;
         if (r < 0) {
                 free(c->session);
                 free(c);
                 return r;
         }
         turn_seat_open(&c->seat, turns, owner, shares, on_begin, c);
+        settle(c);
         *ret = c;
         return 0;
+}
+
+static void leave_shim(Conversation *c) {
+        if (!c->shim)
+                return;
+        shim_client_forget(c->shim, c);
+        for (const Asked *a = c->asked; a; a = a->next)
+                shim_client_forget(c->shim, a);
+        shim_client_unwatch(c->shim);
+        c->shim = NULL;
+}
+
+void conversation_detach(Conversation *c) {
+        if (!c || !c->shim)
+                return;
+        leave_shim(c);
+        c->known = c->looking = false;
+        for (Asked *a = c->asked, *next; a; a = next) {
+                next = a->next;
+                if (a->text < 0)
+                        asked_end(a, "errandd's connection to its shim broke, and whether that got to its agent is not known; see how the session is, and ask again");
+        }
+        settle(c);
+}
+
+int conversation_attach(Conversation *c, ShimClient *shim) {
+        if (c->broken)
+                return 0;
+        int r = shim_client_watch(shim, c->counts ? &c->told : NULL, on_event, on_state, c);
+        if (r < 0)
+                return r;
+        c->shim = shim;
+        c->looking = c->resumes = true;
+        return 0;
+}
+
+void conversation_give_up(Conversation *c) {
+        while (c && c->asked)
+                asked_end(c->asked, c->asked->sent ? UNKNOWN_PROMPT : "errandd's connection to its shim broke before the prompt was sent; ask again in a while");
+        if (c)
+                settle(c);
 }
 
 Conversation *conversation_free(Conversation *c, const char *text) {
         if (!c)
                 return NULL;
-        shim_client_forget(c->shim, c);
-        shim_client_unwatch(c->shim);
+        leave_shim(c);
         while (c->asked)
                 asked_end(c->asked, text ?: "errandd ends; whether the agent got it is told when it is there again");
         if (text)
@@ -385,12 +479,14 @@ Conversation *conversation_free(Conversation *c, const char *text) {
         return mfree(c);
 }
 
-static void on_prompt(_unused_ Message *m, const char *problem, void *userdata) {
+static void on_prompt(Message *m, const char *problem, void *userdata) {
         Asked *a = userdata;
         Conversation *c = a->conversation;
 
-        if (!problem && c->n_queued < PROMPTS_MAX && c->turn != a->number && !has_number(c->queued, c->n_queued, a->number))
-                c->queued[c->n_queued++] = a->number;
+        if (!m) /* whether it got there is known when there is another connection */
+                return;
+        if (!problem)
+                add_queued(c, a->number);
         asked_end(a, problem);
         settle(c);
 }
@@ -398,14 +494,18 @@ static void on_prompt(_unused_ Message *m, const char *problem, void *userdata) 
 static int send_prompt(Asked *a) {
         Conversation *c = a->conversation;
 
-        a->number = ++c->last;
+        if (a->number == 0)
+                a->number = ++c->last;
         int r = shim_client_prompt(c->shim, a->number, a->wait, a->text, on_prompt, a);
-        a->text = safe_close(a->text);
+        a->sent = r >= 0;
         return r;
 }
 
 static int check_talks(const Conversation *c, Fault *f) {
-        return c->broken ? fault_set(f, ERROR_WRONG_STATE, "the agent of session %s cannot be talked to any more; errandd's log says why", c->session) : 0;
+        if (c->broken)
+                return fault_set(f, ERROR_WRONG_STATE, "the agent of session %s cannot be talked to any more; errandd's log says why", c->session);
+        return c->shim ? 0 : fault_set(f, ERROR_WRONG_STATE, "the shim of session %s cannot be reached at the moment, and errandd goes on trying; ask again in a while",
+                                       c->session);
 }
 
 static int check_prompt(Conversation *c, bool operator, Fault *f) {
@@ -432,7 +532,8 @@ int conversation_prompt(Conversation *c, const char *text, usec_t wait, bool ope
         a->text = TAKE_FD(fd);
         a->wait = wait;
         c->n_prompts++;
-        r = c->known || c->last > 0 ? send_prompt(a) : 0; /* else numbers are not known yet: it is sent when they are */
+        /* Else numbers are not known yet, or others go before it: it is sent when the shim has said where it is. */
+        r = c->known || (c->last > 0 && !c->resumes) ? send_prompt(a) : 0;
         if (r < 0) {
                 asked_remove(a);
                 return fault_set(f, ERROR_SETUP, "the shim of session %s does not take the prompt: %s", c->session, strerror(-r));
@@ -441,8 +542,9 @@ int conversation_prompt(Conversation *c, const char *text, usec_t wait, bool ope
         return 0;
 }
 
-static void on_answered(_unused_ Message *m, const char *problem, void *userdata) {
-        asked_end(userdata, problem);
+static void on_answered(Message *m, const char *problem, void *userdata) {
+        if (m) /* else conversation_detach() tells it */
+                asked_end(userdata, problem);
 }
 
 int conversation_interrupt(Conversation *c, ConversationDone done, void *userdata, Fault *f) {
@@ -477,7 +579,7 @@ bool conversation_busy(const Conversation *c) {
 }
 
 void conversation_state(const Conversation *c, ConversationState *ret) {
-        *ret = (ConversationState){.known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
+        *ret = (ConversationState){.reached = c->shim, .known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
                                    .prompt = c->turn > 0 ? c->turn : count_taken(c) > 0 ? c->queued[0] : 0, .queued = count_waiting(c),
                                    .n_questions = c->n_questions};
         memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));

@@ -22,8 +22,17 @@ typedef struct ConversationHandler {
  * that returned 0. */
 typedef void (*ConversationDone)(uint64_t prompt, const char *problem, void *userdata);
 
-/* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). */
-int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, const ConversationHandler *handler, Conversation **ret);
+/* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). found: an earlier errandd
+ * began it, so that it may have a turn, and has one of those that there may be at once until it says that it has none. */
+int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret);
+/* The connection to its shim broke, and goes: before that client does. Nothing is lost by it: what was asked for waits for conversation_attach(), but for answers
+ * and interruptions, which are told that it is not known what became of them. c may be NULL. */
+void conversation_detach(Conversation *c);
+/* By another connection, borrowed as the first one. A negative errno: that is of no use. */
+int conversation_attach(Conversation *c, ShimClient *shim);
+/* That will be a while: whoever waits for an answer is told. Prompts that the shim has go on. c may be NULL. */
+void conversation_give_up(Conversation *c);
+
 /* Before the shim's client goes. With text, a sentence for who waits, it is over: each prompt that was accepted is told to have ended with it. Without, it
  * goes on, and another errandd will hear of it. */
 Conversation *conversation_free(Conversation *c, const char *text);

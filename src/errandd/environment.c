@@ -53,13 +53,9 @@ static int put_path(char ***list, char *const *extra, const char *connect) {
         _cleanup_free_ char *path = strdup(""), *last = connect ? path_parent(connect) : NULL;
         bool elsewhere = last && !streq(last, "/usr/local/bin") && !streq(last, "/usr/bin") && !streq(last, "/bin") && !strchr(last, ':');
 
-        for (; path && extra && *extra; extra++) {
-                char *longer;
-                if (asprintf(&longer, "%s%s:", path, *extra) < 0)
+        for (; path && extra && *extra; extra++)
+                if (string_append(&path, "%s:", *extra) < 0)
                         return -ENOMEM;
-                free(path);
-                path = longer;
-        }
         return path ? put_format(list, "PATH", "%s" BASE_PATH "%s%s", path, elsewhere ? ":" : "", elsewhere ? last : "") : -ENOMEM;
 }
 

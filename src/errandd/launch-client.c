@@ -12,7 +12,8 @@
 #include "errandd/paths.h"
 #include "errandd/spawn.h"
 
-#define AGAIN_USEC USEC_PER_SEC /* between two starts of one that dies at once */
+#define AGAIN_USEC USEC_PER_SEC /* between two starts of one that dies at once, or cannot be started; then longer and longer */
+#define AGAIN_MAX_USEC (30 * USEC_PER_SEC)
 #define END_MSEC 2000
 
 struct LaunchClient {
@@ -25,6 +26,7 @@ struct LaunchClient {
         pid_t pid;
         sd_event_source *child, *again;
         usec_t restarted; /* when it last had to be */
+        usec_t wait;      /* after a start that failed; 0: after none */
 };
 
 uid_t launch_client_uid(const LaunchClient *l) {
@@ -82,18 +84,20 @@ static int on_again(_unused_ sd_event_source *s, _unused_ uint64_t usec, void *u
         l->again = sd_event_source_disable_unref(l->again);
         int r = l->channel ? 0 : start(l);
         if (r >= 0) {
+                l->wait = 0;
                 l->handler.started_again(l, l->handler.userdata);
                 return 0;
         }
-        log_error_errno(r, "errand-launch cannot be %s again: %m", l->socket >= 0 ? "reached" : "started");
-        if (l->socket >= 0)
-                start_later(l);
+        if (l->wait == 0)
+                log_error_errno(r, "errand-launch cannot be %s again, and that is tried on: %m", l->socket >= 0 ? "reached" : "started");
+        l->wait = l->wait == 0 ? AGAIN_USEC : MIN(2 * l->wait, AGAIN_MAX_USEC);
+        start_later(l);
         return 0;
 }
 
 /* At once, but for one that ends at once, again and again. */
 static void start_later(LaunchClient *l) {
-        usec_t now = now_monotonic(), wait = l->restarted > 0 && now - l->restarted < AGAIN_USEC ? AGAIN_USEC : 0;
+        usec_t now = now_monotonic(), wait = MAX(l->wait, l->restarted > 0 && now - l->restarted < AGAIN_USEC ? AGAIN_USEC : UINT64_C(0));
 
         l->restarted = now;
         if (!l->again && sd_event_add_time_relative(l->event, &l->again, CLOCK_MONOTONIC, wait, 0, on_again, l) < 0)

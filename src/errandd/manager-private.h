@@ -28,7 +28,7 @@ struct Manager {
         int broker_sockets; /* RUNTIME/broker, where brokers are units */
         int owners;         /* STATEDIR/.projects, where projects are names */
         ProjectTally tally; /* of it */
-        size_t n_claims;    /* that are being written down */
+        struct Claim *claims; /* that are being written down */
         Store *store;
         Ports ports;
         Turns turns; /* of sessions that are talked to */

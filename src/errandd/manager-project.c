@@ -161,6 +161,7 @@ int manager_open_project(Manager *m, const char *name, int *ret, Fault *f) {
 }
 
 typedef struct Claim {
+        struct Claim *next;
         uid_t owner;
         ProjectDone done;
         void *userdata;
@@ -186,11 +187,27 @@ static void complete(Manager *m, const char *name, const Claim *c) {
         fault_done(&f);
 }
 
+static size_t count_claims(const Manager *m, uid_t owner) {
+        size_t n = 0;
+
+        for (const Claim *c = m->claims; c; c = c->next)
+                n += c->owner == owner;
+        return n;
+}
+
+static void remove_claim(Manager *m, const Claim *c) {
+        for (Claim **at = &m->claims; *at; at = &(*at)->next)
+                if (*at == c) {
+                        *at = c->next;
+                        return;
+                }
+}
+
 static void on_claimed(Manager *m, const char *name, int error, void *userdata) {
         _cleanup_free_ Claim *c = userdata;
         Fault f = {};
 
-        m->n_claims--;
+        remove_claim(m, c);
         if (error == -EEXIST)
                 (void) fault_set(&f, ERROR_NOT_PERMITTED, "the project %s has become another account's just now; choose another name, or have its owner make the session", name);
         else if (error < 0)
@@ -211,7 +228,7 @@ int manager_claim_project(Manager *m, const Caller *caller, const char *name, Pr
         int r = caller->operator ? 0 : project_tally_count(&m->tally, m->owners, caller->uid, &n);
         if (r < 0)
                 return fault_set(f, ERROR_STORAGE, "how many projects are yours cannot be counted: %s", strerror(-r));
-        if (n + (caller->operator ? 0 : m->n_claims) >= PROJECTS_MAX)
+        if (!caller->operator && n + count_claims(m, caller->uid) >= PROJECTS_MAX)
                 return fault_set(f, ERROR_LIMIT, "%u projects are yours already, and the names are for all; name one of them, or have root give up one that is over: "
                                  "remove it from %s, and its name from %s/.projects", PROJECTS_MAX, m->config->project_root, m->paths->state);
         Claim *c = malloc(sizeof(Claim));
@@ -223,6 +240,7 @@ int manager_claim_project(Manager *m, const Caller *caller, const char *name, Pr
                 free(c);
                 return fault_set(f, ERROR_STORAGE, "whose project %s is cannot be recorded: %s", name, strerror(-r));
         }
-        m->n_claims++;
+        c->next = m->claims;
+        m->claims = c;
         return 0;
 }

@@ -122,12 +122,8 @@ static int on_defer(_unused_ sd_event_source *source, void *userdata) {
         Manager *m = userdata;
 
         for (size_t i = 0; i < m->n_sessions; i++) {
-                Session *s = m->sessions[i];
-                if (!s->changed)
-                        continue;
-                s->changed = false;
-                if (m->observer.session_changed)
-                        m->observer.session_changed(s, m->observer.userdata);
+                session_tell_changed(m->sessions[i]);
+                m->sessions[i]->changed = false; /* nobody observes */
         }
         return 0;
 }
@@ -196,7 +192,7 @@ static void on_scope_ended(const char *session, void *userdata) {
 static void adopt_shims(Manager *m, LaunchClient *l) {
         for (size_t i = 0; i < m->n_sessions; i++) {
                 Session *s = m->sessions[i];
-                if (s->undone) {
+                if (s->undone && s->record->payload == launch_client_uid(l)) {
                         s->undone = false;
                         (void) launch_client_stop(l, s->record->id);
                         continue;

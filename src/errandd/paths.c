@@ -64,24 +64,13 @@ static int embedded_runtime(uid_t uid, char **ret) {
         return r < 0 ? -ENOMEM : 0;
 }
 
-static int make_absolute(const char *path, char **ret) {
-        _cleanup_free_ char *cwd = NULL, *text = NULL;
-
-        if (path[0] == '/')
-                return path_collapse(path, ret);
-        cwd = getcwd(NULL, 0);
-        if (!cwd)
-                return -errno;
-        return asprintf(&text, "%s/%s", cwd, path) < 0 ? -ENOMEM : path_collapse(text, ret);
-}
-
 static int settle_config(const char *config, bool machine_wide, char **ret) {
         const char *said = config ?: getenv("ERRAND_CONFIG"), *base = absolute_variable("XDG_CONFIG_HOME"), *home = absolute_variable("HOME");
         _cleanup_free_ char *path = NULL;
         int r;
 
         if (said && *said)
-                return make_absolute(said, ret);
+                return path_make_absolute(said, ret);
         if (machine_wide)
                 r = asprintf(&path, PATHS_CONFIG_SYSTEM);
         else if (base)
@@ -118,7 +107,7 @@ int paths_embedded(const char *state_dir, const char *config, Paths **ret, Fault
         if (!p)
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         bool named = said && *said;
-        int r = named ? make_absolute(said, &p->state) : embedded_state(p->uid, &p->state);
+        int r = named ? path_make_absolute(said, &p->state) : embedded_state(p->uid, &p->state);
         if (r == -ENXIO)
                 return fault_set(f, ERROR_STORAGE, "%s, or give --state-dir", no_home);
         if (r >= 0 && named)

@@ -186,9 +186,32 @@ static int put(int dir, const char *name, const char *by, const char *as, const 
         return r;
 }
 
+/* The old text stays beside the new one until that is sure to be on disk, so that after an error it is in its place again: whoever was told that a change
+ * failed does not find it later. */
 int record_replace_file(int dir, const char *name, const char *text, size_t size) {
-        int r = put(dir, name, BEING_WRITTEN, name, text, size, true);
-        return r < 0 ? r : fsync(dir) < 0 ? -errno : 0;
+        char other[NEIGHBOUR_MAX];
+        int r = plain_name(name) ? 0 : -EINVAL;
+
+        if (r >= 0 && size > RECORD_FILE_MAX)
+                r = -EFBIG; /* it could not be read back */
+        if (r >= 0)
+                r = remove_neighbour(dir, name, BEING_WRITTEN); /* of a write that was cut short */
+        if (r < 0)
+                return r;
+        neighbour(name, BEING_WRITTEN, other);
+        r = write_new(dir, other, text, size, true);
+        bool exchanged = r >= 0 && renameat2(dir, other, dir, name, RENAME_EXCHANGE) >= 0, first = !exchanged && errno == ENOENT;
+        if (r >= 0 && !exchanged && renameat(dir, other, dir, name) < 0) /* there was none, or the file system cannot */
+                r = -errno;
+        else if (r >= 0 && fsync(dir) < 0) {
+                r = -errno;
+                if (exchanged && renameat2(dir, other, dir, name, RENAME_EXCHANGE) < 0)
+                        return r;
+                if (first)
+                        (void) unlinkat(dir, name, 0);
+        }
+        (void) unlinkat(dir, other, 0);
+        return r;
 }
 
 int record_place_file(int dir, const char *name, const char *text, size_t size) {

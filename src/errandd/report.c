@@ -65,27 +65,15 @@ _printf_(2, 3) static int add(char ***lines, const char *format, ...) {
         return clean ? add_wrapped(lines, "  ", "    ", clean) : -ENOMEM;
 }
 
-static char *join(char *const *list, bool names_only) {
-        char *text = strdup("");
-
-        for (size_t i = 0; text && list && list[i]; i++) {
-                char *longer;
-                int n = names_only ? (int) strcspn(list[i], "=") : (int) strlen(list[i]);
-                if (asprintf(&longer, "%s%s%.*s", text, i > 0 ? ", " : "", n, list[i]) < 0)
-                        longer = NULL;
-                free(text);
-                text = longer;
-        }
-        return text;
-}
-
 static int add_list(char ***lines, const char *words, char *const *list, bool names_only) {
         _cleanup_free_ char *text = NULL;
+        int r = 0;
 
         if (!list || !*list)
                 return 0;
-        text = join(list, names_only);
-        return text ? add(lines, "%s: %s", words, text) : -ENOMEM;
+        for (; *list && r >= 0; list++)
+                r = string_append(&text, "%s%.*s", text ? ", " : "", (int) (names_only ? strcspn(*list, "=") : strlen(*list)), *list);
+        return r < 0 ? r : add(lines, "%s: %s", words, text);
 }
 
 static int add_open_network(char ***lines, const char *ports, bool hidden) {

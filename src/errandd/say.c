@@ -94,14 +94,9 @@ static int parse_answer(const char *rest, Say *s) {
 static char *list_commands(void) {
         _cleanup_free_ char *list = NULL;
 
-        for (size_t i = SAY_PROMPT + 1; i < _SAY_VERB_MAX; i++) {
-                char *longer;
-
-                if (asprintf(&longer, "%s%s%s", list ?: "", !list ? "" : i + 1 < _SAY_VERB_MAX ? ", " : " and ", table[i].word) < 0)
+        for (size_t i = SAY_PROMPT + 1; i < _SAY_VERB_MAX; i++)
+                if (string_append(&list, "%s%s", !list ? "" : i + 1 < _SAY_VERB_MAX ? ", " : " and ", table[i].word) < 0)
                         return NULL;
-                free(list);
-                list = longer;
-        }
         return TAKE_PTR(list);
 }
 
@@ -141,16 +136,12 @@ int say_parse(const char *text, Say *ret, char **ret_problem) {
 
 char *say_help(void) {
         _cleanup_free_ char *help = NULL;
-        char *whole;
+        int r = 0;
 
-        for (size_t i = SAY_PROMPT + 1; i < _SAY_VERB_MAX; i++) {
-                char *longer;
-
-                if (asprintf(&longer, "%s%s%s%s%s %s", help ?: "", help ? "; " : "", table[i].word, table[i].arguments ? " " : "", table[i].arguments ?: "",
-                             table[i].summary) < 0)
-                        return NULL;
-                free(help);
-                help = longer;
-        }
-        return asprintf(&whole, "%s. What does not begin with ! is said to the agent.", help) < 0 ? NULL : whole;
+        for (size_t i = SAY_PROMPT + 1; i < _SAY_VERB_MAX && r >= 0; i++)
+                r = string_append(&help, "%s%s%s%s %s", help ? "; " : "", table[i].word, table[i].arguments ? " " : "", table[i].arguments ?: "",
+                                  table[i].summary);
+        if (r >= 0)
+                r = string_append(&help, ". What does not begin with ! is said to the agent.");
+        return r < 0 ? NULL : TAKE_PTR(help);
 }

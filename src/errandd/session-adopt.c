@@ -16,6 +16,7 @@ static void find_shim(Run *run) {
         int pidfd = r < 0 ? r : shim_client_open_pidfd(run->shim);
         if (pidfd >= 0)
                 r = run_watch_shim(run, pidfd);
+        run->shim_pid = pidfd >= 0 ? shim_client_pid(run->shim) : -1;
         if (r >= 0 && pidfd >= 0) {
                 run_converse(run);
                 return;
@@ -55,6 +56,7 @@ int session_adopt(Session *s) {
         if (!run)
                 return -ENOMEM;
         s->run = run;
+        run->found = true;
         s->settle = 0;
         session_keep_limits(s, run->config);
         run->shim_state = SHIM_RUNS;

@@ -88,7 +88,6 @@ static void on_back(uint16_t port, uint64_t fresh, void *userdata) {
 
 static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
         Run *run = userdata;
-        Session *s = run->session;
 
         if (run->phase == RUN_ENDS)
                 return;
@@ -98,9 +97,6 @@ static void on_setup(_unused_ Message *m, const char *problem, void *userdata) {
                 return;
         }
         broker_becomes(run, BROKER_WORKS);
-        int r = session_grants_to_broker(s, false);
-        if (r < 0)
-                run_fail(run, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r));
 }
 
 /* Counted anew at each start: what was spent is what the receipts say, and without them nobody could say. */
@@ -118,6 +114,7 @@ static int read_budgets(const Run *run, SessionBudgets *ret, Fault *f) {
                                  store_error_text(s->manager->store) ?: strerror(-r)) : 0;
 }
 
+/* The grants are right behind the set-up: once that is done the broker lets the command run, which may ask for such a host at once. */
 static int set_up(Run *run, Fault *f) {
         Session *s = run->session;
         const ConfigSandbox *c = &run->config->sandbox;
@@ -130,7 +127,7 @@ static int set_up(Run *run, Fault *f) {
         _cleanup_close_ int dir = session_open_dir(s), spool = dir < 0 ? dir : record_open_spool(dir);
         if (spool < 0)
                 return fault_set(f, ERROR_STORAGE, "the spool of session %s cannot be opened: %s", s->record->id, strerror(-spool));
-        return broker_client_setup(run->broker, &(BrokerSetup){
+        r = broker_client_setup(run->broker, &(BrokerSetup){
                 .session = s->record->id,
                 .credentials = run->credentials,
                 .allow = run->allow,
@@ -142,12 +139,21 @@ static int set_up(Run *run, Fault *f) {
                 .budgets = &budgets,
                 .spool = spool,
         }, on_setup, run, f);
+        if (r < 0)
+                return r;
+        run->broker_told = true;
+        r = session_grants_to_broker(s, false);
+        return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r)) : 0;
 }
 
-/* Its sandbox is made meanwhile: bailey runs nothing before the broker has said that it is ready, which it is when it was set up. */
-static int set_up_and_launch(Run *run, const Identity *payload, Fault *f) {
-        int r = set_up(run, f);
-        return r < 0 ? r : run_launch(run, payload, f);
+/* The launch first, since what it sets going takes longest: bailey runs nothing before the broker has said that it is ready, which it is when it was set up. */
+static int launch_and_set_up(Run *run, const Identity *payload, Fault *f) {
+        int r = run_launch(run, payload, f);
+        if (r >= 0)
+                r = set_up(run, f);
+        if (r >= 0) /* broker and shim have theirs now */
+                run->credentials = credentials_free(run->credentials);
+        return r;
 }
 
 static void on_started(void *userdata) {
@@ -159,7 +165,7 @@ static void on_started(void *userdata) {
                 return;
         int r = session_prepare_identity(run->session, &payload, &f);
         if (r >= 0)
-                r = set_up_and_launch(run, &payload, &f);
+                r = launch_and_set_up(run, &payload, &f);
         if (r < 0)
                 run_fail(run, f.code, "%s", f.text ?: "out of memory");
         fault_done(&f);
@@ -221,7 +227,7 @@ int run_start_broker(Run *run, const Identity *payload, Fault *f) {
         run->broker = mode->units ? spare_take_broker(s->manager, s->record->id, &mine) : NULL;
         if (run->broker) {
                 run->broker_state = BROKER_BEGINS;
-                return set_up_and_launch(run, payload, f);
+                return launch_and_set_up(run, payload, f);
         }
         return mode->units ? start_unit(run, false, f) : start_child(run, directory, payload, f);
 }

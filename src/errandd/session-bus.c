@@ -112,6 +112,7 @@ static int method_open_stdio(sd_bus_message *m, void *userdata, sd_bus_error *er
 static int method_kill(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         BusTarget *t = userdata;
         int32_t signal;
+        Operation *o;
         Fault f = {};
         int r;
 
@@ -120,13 +121,17 @@ static int method_kill(sd_bus_message *m, void *userdata, sd_bus_error *error) {
                 return r;
         if (signal < 1 || signal > SIGRTMAX)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "%i is no signal; they go from 1 to %i", signal, SIGRTMAX);
-        r = session_kill(t->session, signal, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
+                return r;
+        r = session_kill(t->session, signal, operation_done, o, &f);
+        return operation_begun(o, r, &f, error);
 }
 
 static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         uint16_t rows, columns;
         BusTarget *t = userdata;
+        Operation *o;
         Fault f = {};
         int r;
 
@@ -135,8 +140,11 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 return r;
         if (rows == 0 || columns == 0)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "a terminal of %u rows and %u columns shows nothing", rows, columns);
-        r = session_resize(t->session, rows, columns, &f);
-        return r < 0 ? bus_fault(error, &f, r) : sd_bus_reply_method_return(m, NULL);
+        r = operation_new(t->link, m, "", &o, error);
+        if (r < 0)
+                return r;
+        r = session_resize(t->session, rows, columns, operation_done, o, &f);
+        return operation_begun(o, r, &f, error);
 }
 
 static void on_granted(Session *s, const Grant *g, const Fault *fault, void *userdata) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
@@ -37,11 +38,11 @@ static int remove_own(Session *s, Fault *f) {
 }
 
 /* The record is the last thing to go, and that has to be on disk before it is told. */
-static void finish(Collection *c, Fault *f) {
+static void finish(Collection *c, bool gone, Fault *f) {
         Session *s = c->session;
         Manager *m = s->manager;
 
-        if (f->code != ERROR_NONE) {
+        if (!gone) {
                 s->collecting = false;
                 c->done(s, f, -EBADF, c->userdata);
                 fault_done(f);
@@ -54,19 +55,32 @@ static void finish(Collection *c, Fault *f) {
         manager_remove(m, s);
         if (id)
                 spare_drop(m, id);
-        c->done(s, NULL, -EBADF, c->userdata);
+        session_forget_grant_waits(s, true);
+        c->done(s, f->code != ERROR_NONE ? f : NULL, -EBADF, c->userdata);
+        fault_done(f);
         if (m->observer.session_removed && id)
                 m->observer.session_removed(id, m->observer.userdata);
         session_free(s);
         free(c);
 }
 
-static void on_record_removed(_unused_ Manager *m, const char *id, int error, void *userdata) {
+/* What is gone is so for whoever asks, too: nothing brings it back but a loss of power. */
+static bool record_is_gone(const Manager *m, const char *id) {
+        struct stat st;
+
+        _cleanup_close_ int dir = record_open(m->records, id);
+        return dir == -ENOENT || (dir >= 0 && fstatat(dir, RECORD_DESCRIPTION_NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT);
+}
+
+static void on_record_removed(Manager *m, const char *id, int error, void *userdata) {
+        bool gone = error >= 0 || record_is_gone(m, id);
         Fault f = {};
 
-        if (error < 0)
+        if (error < 0 && gone)
+                (void) fault_set(&f, ERROR_STORAGE, "session %s is removed, but a loss of power may bring its record back: %s", id, strerror(-error));
+        else if (error < 0)
                 (void) fault_set(&f, ERROR_STORAGE, "the record of session %s cannot be removed: %s", id, strerror(-error));
-        finish(userdata, &f);
+        finish(userdata, gone, &f);
 }
 
 static void remove_all(Collection *c, const char *problem) {
@@ -86,7 +100,7 @@ static void remove_all(Collection *c, const char *problem) {
                         (void) fault_set(&f, ERROR_STORAGE, "the record of session %s cannot be removed: %s", s->record->id, strerror(-r));
         }
         if (r < 0)
-                finish(c, &f);
+                finish(c, false, &f);
 }
 
 static void on_removed(_unused_ Message *m, const char *problem, void *userdata) {
@@ -97,7 +111,7 @@ static void on_unremoved(void *userdata) {
         Fault f = {};
 
         (void) fault_set(&f, ERROR_STORAGE, "errandd is ending; remove it when errandd is there again");
-        finish(userdata, &f);
+        finish(userdata, false, &f);
 }
 
 int session_collect(Session *s, Done done, void *userdata, Fault *f) {

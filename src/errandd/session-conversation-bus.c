@@ -98,15 +98,8 @@ static int deed_grants(BusTarget *t, _unused_ const Say *said, char **ret_reply,
 
         r = grant_clock_now(&now);
         for (size_t i = 0; i < l->n_grants && r >= 0; i++)
-                if (!l->grants[i].pending && grant_in_force(&l->grants[i], &now) && n++ < LISTED_MAX) {
-                        char *longer;
-
-                        r = asprintf(&longer, "%s%s%s (%s)", list ?: "", list ? ", " : "", l->grants[i].host, grant_duration_text(&l->grants[i], span));
-                        if (r >= 0) {
-                                free(list);
-                                list = longer;
-                        }
-                }
+                if (!l->grants[i].pending && grant_in_force(&l->grants[i], &now) && n++ < LISTED_MAX)
+                        r = string_append(&list, "%s%s (%s)", list ? ", " : "", l->grants[i].host, grant_duration_text(&l->grants[i], span));
         if (r < 0)
                 return out_of_memory(f);
         r = n == 0           ? asprintf(ret_reply, "Nothing is granted beyond what is configured.")
@@ -123,6 +116,11 @@ static int tell_conversation(const Session *s, char **ret) {
 
         if (!session_conversation(s, &c)) {
                 *ret = strdup("");
+                return *ret ? 0 : -ENOMEM;
+        }
+        if (!c.known) { /* what was known is of before */
+                *ret = strdup(c.reached ? " Its shim has not answered yet."
+                                        : " Its shim cannot be reached at the moment, and errandd goes on trying; where its agent is is told then.");
                 return *ret ? 0 : -ENOMEM;
         }
         r = !c.ready         ? asprintf(&turn, " Its agent has not answered yet.")

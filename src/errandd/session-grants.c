@@ -8,43 +8,6 @@
 
 /* A grant is on disk before the broker hears of it, so that whatever dies, nothing was open that nobody knows of. */
 
-static int write_grants(Session *s, DiskDone done, void *userdata) {
-        char *text;
-        size_t size;
-
-        int r = grant_list_format(&s->grants, &text, &size);
-        return r < 0 ? r : disk_replace(s->manager, s->record->id, GRANT_LIST_NAME, text, size, done, userdata);
-}
-
-static void write_along(Session *s);
-
-/* Where nobody waits for it. */
-static void on_written(Manager *m, const char *id, int error, _unused_ void *userdata) {
-        Session *s = manager_find(m, id);
-
-        if (error < 0)
-                log_session_warning_errno(error, id, "its grants cannot be written, ignoring: the next change writes them: %m");
-        if (!s)
-                return;
-        bool again = s->along_again;
-        s->along_writing = s->along_again = false;
-        if (again)
-                write_along(s);
-}
-
-/* One at a time: the disk may take minutes for it, and a thousand grants may end meanwhile, each with the text of all others. */
-static void write_along(Session *s) {
-        if (s->along_writing) {
-                s->along_again = true;
-                return;
-        }
-        int r = write_grants(s, on_written, NULL);
-        if (r < 0)
-                log_session_warning_errno(r, s->record->id, "its grants cannot be written, ignoring: the next change writes them: %m");
-        else
-                s->along_writing = true;
-}
-
 static bool ended(const Grant *g, const GrantClock *now) {
         return !grant_in_force(g, now) && !g->use_pending;
 }
@@ -63,7 +26,7 @@ static int prune(Session *s, const GrantClock *now) {
         if (n == 0)
                 return 0;
         (void) grant_list_prune(&s->grants, now);
-        write_along(s); /* they have ended all the same */
+        session_write_grants_along(s); /* they have ended all the same */
         for (size_t i = 0; i < n; i++)
                 if (o->grant_removed)
                         o->grant_removed(s, numbers[i], o->userdata);
@@ -97,14 +60,37 @@ void session_arm_expiry(Session *s) {
                 log_session_warning_errno(r, s->record->id, "no timer for its grants, ignoring: the broker ends them: %m");
 }
 
-static void on_broker_answer(_unused_ Message *m, const char *problem, void *userdata) {
-        if (problem)
-                log_session_warning((const char *) userdata, "its broker refused a change of grants: %s", problem);
-        free(userdata);
+/* A change that the broker has not answered. */
+typedef struct Telling {
+        Manager *manager;
+        char id[SESSION_ID_MAX + 1];
+        uint32_t revoke; /* that grant; 0: one is given */
+        bool again;
+} Telling;
+
+/* It is told again when there is another connection, before any grant; a broker that could be told neither then nor now is none. */
+static void keep_revocation(Session *s, uint32_t number) {
+        Run *run = s->run;
+
+        if (!run || !run->broker || run->broker_state >= BROKER_CLOSING)
+                return;
+        uint32_t *longer = reallocarray(run->unrevoked, run->n_unrevoked + 1, sizeof(uint32_t));
+        if (!longer) {
+                broker_client_end(run->broker);
+                return;
+        }
+        run->unrevoked = longer;
+        longer[run->n_unrevoked++] = number;
 }
 
-static void on_told_again(_unused_ Message *m, _unused_ const char *problem, void *userdata) {
-        free(userdata); /* a grant that it has already is refused */
+static void on_broker_answer(Message *m, const char *problem, void *userdata) {
+        _cleanup_free_ Telling *t = userdata;
+        Session *s = m ? NULL : manager_find(t->manager, t->id);
+
+        if (s && t->revoke > 0)
+                keep_revocation(s, t->revoke);
+        else if (m && problem && !t->again) /* a grant that it has already, or not any more, is refused */
+                log_session_warning(t->id, "its broker refused a change of grants: %s", problem);
 }
 
 /* g, or NULL and the number of the one to revoke. */
@@ -115,17 +101,31 @@ static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) 
 
         if (run && run->broker_state == BROKER_AWAY && !g)
                 return -EAGAIN; /* it may come back with what it had */
-        if (!run || run->broker_state != BROKER_WORKS)
-                return 0; /* it gets those in force with its set-up */
-        char *id = strdup(s->record->id);
-        if (!id)
+        if (!run || (run->broker_state != BROKER_WORKS && !(run->broker_state == BROKER_BEGINS && run->broker_told)))
+                return 0; /* it gets those in force behind its set-up */
+        Telling *t = malloc(sizeof(Telling));
+        if (!t)
                 return -ENOMEM;
+        *t = (Telling){.manager = s->manager, .revoke = g ? 0 : revoke, .again = again};
+        (void) snprintf(t->id, sizeof(t->id), "%s", s->record->id);
         r = g ? grant_clock_now(&now) : 0;
         if (r >= 0)
-                r = g ? broker_client_grant(run->broker, g, &now, again ? on_told_again : on_broker_answer, free, id)
-                      : broker_client_revoke(run->broker, revoke, on_broker_answer, free, id);
+                r = g ? broker_client_grant(run->broker, g, &now, on_broker_answer, free, t)
+                      : broker_client_revoke(run->broker, revoke, on_broker_answer, free, t);
         if (r < 0)
-                free(id);
+                free(t);
+        return r;
+}
+
+static int revoke_again(Session *s) {
+        Run *run = s->run;
+        int r = 0;
+
+        while (run && run->n_unrevoked > 0 && r >= 0) {
+                r = tell_broker(s, NULL, run->unrevoked[run->n_unrevoked - 1], true);
+                if (r >= 0)
+                        run->n_unrevoked--;
+        }
         return r;
 }
 
@@ -133,6 +133,8 @@ int session_grants_to_broker(Session *s, bool again) {
         GrantClock now;
 
         int r = grant_clock_now(&now);
+        if (r >= 0)
+                r = revoke_again(s);
         if (r < 0)
                 return r;
         (void) prune(s, &now);
@@ -196,8 +198,31 @@ static int give(Session *s, Grant *g, int error, Fault *f) {
         return 0;
 }
 
-static void on_grant_written(Manager *m, const char *id, int error, void *userdata) {
+static void on_taken_back(Manager *m, const char *id, int error, void *userdata) {
         _cleanup_free_ Giving *giving = userdata;
+        Session *s = manager_find(m, id);
+        Fault f = {};
+
+        (void) fault_set(&f, ERROR_SETUP, "the broker of session %s cannot be told, and so the host is not granted%s", id,
+                         error < 0 ? "; that cannot be recorded yet, and would count when errandd were started again before it is" : "");
+        if (s && error < 0)
+                session_write_grants_along(s);
+        answer(giving, s, NULL, &f);
+}
+
+/* It is on disk, and not given: told when it is there no more. */
+static int take_back(Session *s, Giving *giving, Fault *f) {
+        int r = session_write_grants(s, on_taken_back, giving);
+
+        if (r >= 0)
+                fault_done(f);
+        else
+                session_write_grants_along(s);
+        return r;
+}
+
+static void on_grant_written(Manager *m, const char *id, int error, void *userdata) {
+        Giving *giving = userdata;
         Session *s = manager_find(m, id);
         Grant *g = s ? (Grant *) grant_list_find(&s->grants, giving->number) : NULL;
         Fault f = {};
@@ -206,10 +231,12 @@ static void on_grant_written(Manager *m, const char *id, int error, void *userda
                 (void) fault_set(&f, ERROR_WRONG_STATE, "the grant was taken back, or has ended, before it was on disk");
         else if (give(s, g, error, &f) < 0) {
                 (void) grant_list_revoke(&s->grants, giving->number);
-                write_along(s); /* what was written meanwhile may have it */
                 g = NULL;
+                if (error >= 0 && take_back(s, giving, &f) >= 0)
+                        return;
         }
         answer(giving, s, g, &f);
+        free(giving);
 }
 
 int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f) {
@@ -229,10 +256,11 @@ int session_grant(Session *s, const Caller *caller, const char *host, const char
         if (r >= 0) {
                 *giving = (Giving){.number = g->number, .done = done, .userdata = userdata};
                 ((Grant *) grant_list_find(&s->grants, giving->number))->pending = true;
-                r = write_grants(s, on_grant_written, giving);
+                uint32_t number = g->number;
+                r = session_write_grants(s, on_grant_written, giving);
                 if (r >= 0)
                         return 0;
-                (void) grant_list_revoke(&s->grants, giving->number);
+                (void) grant_list_revoke(&s->grants, number);
         }
         free(giving);
         if (r == -EBADMSG)
@@ -249,12 +277,17 @@ typedef struct Revoking {
 
 static void on_revoke_written(Manager *m, const char *id, int error, void *userdata) {
         _cleanup_free_ Revoking *revoking = userdata;
+        Session *s = manager_find(m, id);
         Fault f = {};
 
-        if (error < 0)
-                (void) fault_set(&f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded: %s", strerror(-error));
+        if (error < 0) {
+                (void) fault_set(&f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded yet: %s; it is tried on, and the grant would count when errandd "
+                                 "were started again before it is", strerror(-error));
+                if (s)
+                        session_write_grants_along(s);
+        }
         if (revoking->done)
-                revoking->done(manager_find(m, id), error < 0 ? &f : NULL, -EBADF, revoking->userdata);
+                revoking->done(s, error < 0 ? &f : NULL, -EBADF, revoking->userdata);
         fault_done(&f);
 }
 
@@ -278,14 +311,15 @@ int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         log_grant(s, g, EVENT_GRANT_REVOKED, "revoked");
         (void) grant_list_revoke(&s->grants, number);
-        r = write_grants(s, on_revoke_written, revoking);
         session_arm_expiry(s);
         if (o->grant_removed)
                 o->grant_removed(s, number, o->userdata);
+        r = session_write_grants(s, on_revoke_written, revoking);
         if (r >= 0)
                 return 0;
         free(revoking);
-        return fault_set(f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded: %s", strerror(-r));
+        session_write_grants_along(s);
+        return fault_set(f, ERROR_STORAGE, "the grant is revoked, but that cannot be recorded yet: %s", strerror(-r));
 }
 
 static void on_use_written(Manager *m, const char *id, int error, void *userdata) {
@@ -301,7 +335,7 @@ static void on_use_written(Manager *m, const char *id, int error, void *userdata
 }
 
 static int write_use(Session *s, uint32_t number) {
-        return write_grants(s, on_use_written, (void *) (uintptr_t) number);
+        return session_write_grants(s, on_use_written, (void *) (uintptr_t) number);
 }
 
 int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
@@ -321,9 +355,9 @@ int session_grant_was_used(Session *s, uint32_t number, usec_t used) {
                 if (o->grant_changed)
                         o->grant_changed(s, g, o->userdata);
         }
+        g->use_writing = true; /* it may be told at once that it cannot be written */
         r = write_use(s, number);
         if (r < 0)
-                return r;
-        g->use_writing = true;
-        return -EINPROGRESS;
+                g->use_writing = false;
+        return r < 0 ? r : -EINPROGRESS;
 }

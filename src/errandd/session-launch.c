@@ -187,45 +187,6 @@ void run_read_events(Run *run) {
                 run_end(run);
 }
 
-static int on_shim_end(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {
-        Run *run = userdata;
-
-        run->shim_end = sd_event_source_disable_unref(run->shim_end);
-        run->shim_state = SHIM_GONE;
-        run_drop_shim(run, "the session has ended");
-        run_read_events(run); /* what it wrote last, which may end the run */
-        return 0;
-}
-
-/* Its connection going says less than the end of its process, which is waited for. */
-static void on_shim_connection_gone(void *userdata) {
-        Run *run = userdata;
-
-        run_drop_shim(run, "errandd's connection to the session's shim ended");
-        run_check_finished(run);
-}
-
-int run_watch_shim(Run *run, int pidfd) {
-        run->shim_pidfd = pidfd;
-        int r = sd_event_add_io(run->session->manager->event, &run->shim_end, pidfd, EPOLLIN, on_shim_end, run);
-        /* Its last line is read before its end is noticed. */
-        return r < 0 ? r : sd_event_source_set_priority(run->shim_end, SD_EVENT_PRIORITY_IDLE);
-}
-
-int run_reach_shim(Run *run) {
-        Session *s = run->session;
-        _cleanup_close_ int directory = -EBADF;
-        _cleanup_free_ char *path = NULL;
-        Identity payload;
-        Fault f = {};
-
-        int r = session_prepare_identity(s, &payload, &f);
-        fault_done(&f);
-        if (r >= 0)
-                r = manager_shim_directory(s->manager, &payload, &directory, &path);
-        return r < 0 ? r : shim_client_new(s->manager->event, directory, s->record->id, payload.uid, on_shim_connection_gone, run, &run->shim);
-}
-
 static void watch_shim(Run *run, uint64_t pid) {
         int pidfd = pidfd_open((pid_t) pid, 0), r = pidfd < 0 ? -errno : run_watch_shim(run, pidfd);
 
@@ -235,11 +196,8 @@ static void watch_shim(Run *run, uint64_t pid) {
                 run->shim_state = SHIM_GONE; /* it is gone already: its last line says how */
                 return;
         }
-        r = run_reach_shim(run);
-        if (r < 0)
-                log_session_warning_errno(r, run->session->record->id, "its shim cannot be reached: %m");
-        else
-                run_converse(run);
+        run->shim_pid = (pid_t) pid;
+        run_connect_shim(run);
 }
 
 /* A launcher that died may have started the shim before: it is not to go on without anybody who knows of it. */
@@ -276,8 +234,10 @@ static void on_launched(Message *m, const char *problem, void *userdata) {
                 problem = "its answer was not understood";
         if (problem) {
                 run->shim_state = SHIM_NONE;
-                if (!m)
+                if (!m) {
                         stop_unknown_shim(run);
+                        run->session->undone = true; /* a launcher that lives may have one yet */
+                }
                 run_take_lines(run); /* a shim that got so far says it better */
                 run_fail(run, ERROR_SETUP, "errand-launch: %s", problem);
                 return;
@@ -395,6 +355,10 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
                 r = seal_secrets(run, &p, f);
         if (r >= 0)
                 r = open_files(run, &p, f);
+        if (s->undone) { /* before this launch, so that it is not stopped for it */
+                s->undone = false;
+                (void) launch_client_stop(launcher, s->record->id);
+        }
         int q = r < 0 ? 0 : disk_watch_new(run, &run->disk);
         if (q < 0)
                 log_session_warning_errno(q, s->record->id, "its disk use is not measured: %m");
@@ -403,8 +367,8 @@ int run_launch(Run *run, const Identity *payload, Fault *f) {
         if (r < 0)
                 return r;
         run->shim_state = SHIM_ASKED;
-        /* Broker and shim have theirs now. */
-        run->credentials = credentials_free(run->credentials);
+        if (run->port == 0) /* no broker needs them */
+                run->credentials = credentials_free(run->credentials);
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
                 s->stdio[i] = safe_close(s->stdio[i]);
         return 0;

@@ -11,12 +11,16 @@
 #include "errandd/broker-client.h"
 #include "errandd/conversation.h"
 #include "errandd/disk-watch.h"
+#include "errandd/disk-work.h"
 #include "errandd/events.h"
 #include "errandd/idle-watch.h"
 #include "errandd/launch-client.h"
 #include "errandd/manager-private.h"
 #include "errandd/session.h"
 #include "errandd/shim-client.h"
+
+typedef struct GrantWait GrantWait;
+typedef struct GrantBatch GrantBatch;
 
 typedef struct Waiter {
         struct Waiter *next;
@@ -41,7 +45,7 @@ typedef enum RunPhase {
 
 typedef enum BrokerState {
         BROKER_NONE,    /* not started, or there is no network */
-        BROKER_BEGINS,  /* is started and set up; it gets the grants then */
+        BROKER_BEGINS,  /* is started, and set up, with its grants right behind */
         BROKER_WORKS,   /* can be told something */
         BROKER_AWAY,    /* crashed or was not found yet, and may come back */
         BROKER_CLOSING, /* its credential dies, and it goes */
@@ -55,24 +59,42 @@ typedef enum ShimState {
         SHIM_GONE,
 } ShimState;
 
+/* How errandd goes on trying to have a connection to the shim. */
+typedef struct ShimLink {
+        sd_event_source *again;
+        usec_t pause;   /* before the next try but one */
+        usec_t since;   /* monotonic: the last connection was made then */
+        uint64_t breaks;
+        bool strange;   /* somebody else was found in its place, and that was told */
+        bool said;      /* that it cannot be reached */
+} ShimLink;
+
 typedef struct Run {
         Session *session;
-        Credentials *credentials; /* until the launch was handed over: then broker and shim have their own */
+        Credentials *credentials; /* until launch and set-up were handed over: then broker and shim have their own */
         char **allow;             /* what the broker is told */
+        uint32_t *unrevoked;      /* grants whose revocation a broker was told, and may not have heard: its connection broke */
+        size_t n_unrevoked;
         Config *config;           /* in force when it was started, or found again: a reload concerns the next one */
         SessionNetwork network;   /* of a run that this errandd launched */
         uint16_t port;            /* 0: no broker */
         Identity broker_identity;
 
+        bool found;               /* an earlier errandd began it */
         RunPhase phase;
         BrokerState broker_state;
+        bool broker_told;         /* its set-up has been sent: grants come behind it */
         BrokerClient *broker;     /* NULL: none, or gone */
 
         ShimState shim_state;
         ShimClient *shim;         /* NULL: cannot be asked, now or ever */
         Conversation *conversation; /* NULL: it is not talked to, or cannot be */
         int shim_pidfd;
+        pid_t shim_pid;           /* its, while shim_end waits for that */
         sd_event_source *shim_end;
+        ShimLink shim_link;
+        bool shim_stops;          /* it has been asked to stop */
+        bool shim_killed;         /* and, since it did not, been sent SIGKILL, which is repeated */
         int events;
         sd_event_source *events_watch;
         bool started, exited;     /* as the events say */
@@ -103,7 +125,12 @@ struct Session {
         bool collecting;
         struct DiskWork *settling; /* that writes its record to the disk; NULL: there is none, or it has begun */
         bool undone;      /* its start was cut short by an errandd's end: its launcher may be about to have a shim for it */
-        bool along_writing, along_again; /* its grants are being written where nobody waits for it, and have changed since */
+        GrantWait *grant_waits;  /* who hears of the next text of its grants */
+        GrantBatch *grant_batch; /* of the one that is being written; NULL: none is */
+        bool grants_telling;     /* these hear of it just now */
+        bool grants_changing, grants_changed; /* there is something for good in that one, and in the next */
+        usec_t grants_pause;                  /* 0: the disk took the last one */
+        sd_event_source *grants_again;
         sd_event_source *expiry;
 };
 
@@ -117,10 +144,20 @@ int session_save(Session *s);
 /* Record first, then the observer. A record that cannot be written is logged; the state counts all the same but for a start. */
 int session_set_state(Session *s, SessionState state);
 void session_touch(Session *s); /* the observer is told at the end of the loop's turn */
+void session_tell_changed(Session *s); /* or now: what is told or answered next follows from it */
 void session_notice(Session *s, const char *kind, const char *format, ...) _printf_(3, 4);
 void session_notice_host(Session *s, const char *kind, const char *host, const char *format, ...) _printf_(4, 5);
 /* Reads the spool on. */
 int session_ingest(Session *s, bool final);
+
+/* session-grant-file.c */
+/* What s->grants has by then gets on disk; done (which may be NULL) hears whether, in the order in which they were asked, maybe before this returns. What it had
+ * asked for it takes back itself on an error. */
+int session_write_grants(Session *s, DiskDone done, void *userdata);
+/* The same, tried until it works: what changed counts already. */
+void session_write_grants_along(Session *s);
+/* The session goes. told: who waits hears of it. */
+void session_forget_grant_waits(Session *s, bool told);
 
 /* session-grants.c */
 int session_grants_to_broker(Session *s, bool again /* it may have some of them */);
@@ -163,10 +200,14 @@ void run_read_events(Run *r);
 int run_watch_events(Run *run);
 /* Reads what there is to read, and acts on nothing. */
 void run_take_lines(Run *run);
+
+/* session-shim.c */
 /* pidfd: the shim's, taken */
 int run_watch_shim(Run *run, int pidfd);
-/* Connects to the session's shim: a client in run->shim, or a negative errno. */
+/* Connects to the session's shim: a client in run->shim, or a negative errno. When the connection breaks it is made anew, while the shim is watched. */
 int run_reach_shim(Run *run);
+/* The same, and what there is to say to it follows, now or when it can be reached. It is watched. */
+void run_connect_shim(Run *run);
 
 /* session-conversation.c */
 /* Its shim is there: where the session is talked to, that begins. */
@@ -183,6 +224,8 @@ void run_scope_ended(Run *run);
 void run_stop_for(Run *run, const char *why, const char *format, ...) _printf_(3, 4);
 /* Broker closed, then the shim asked: what a state of stopping means. */
 void run_stop(Run *run);
+/* The shim has been asked to stop, and may not have heard it. */
+void run_repeat_stop(Run *run);
 /* The run goes from memory, and what it stands for goes on. */
 void run_leave(Session *s);
 void run_check_finished(Run *r); /* may free it */

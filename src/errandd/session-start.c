@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "basic/fd.h"
+#include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/session-run.h"
 
@@ -179,6 +180,20 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
         return 0;
 }
 
+/* As it was, and as it is on disk: nothing of a start that was refused is there later. */
+static int restore_record(SessionRecord *record, const char *text, size_t size) {
+        _cleanup_(session_record_freep) SessionRecord *before = NULL;
+        _cleanup_free_ char *problem = NULL;
+
+        int r = session_record_parse(record->id, text, size, &before, &problem);
+        if (r < 0)
+                return r;
+        SessionRecord now = *record;
+        *record = *before;
+        *before = now;
+        return 0;
+}
+
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
         record->exit_reason = mfree(record->exit_reason);
@@ -187,6 +202,29 @@ static void reset_record(SessionRecord *record) {
         record->project_bytes = record->system_bytes = 0;
         record->disk_max = 0;
         record->own_stdio = false;
+}
+
+static int note_start(Session *s, Fault *f) {
+        _cleanup_free_ char *before = NULL;
+        size_t size;
+
+        int r = session_record_format(s->record, &before, &size);
+        if (r < 0)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        reset_record(s->record);
+        session_keep_limits(s, s->run->config);
+        for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
+                s->record->own_stdio |= s->stdio[i] >= 0;
+        r = name_units(s->run);
+        if (r >= 0)
+                r = session_set_state(s, SESSION_STARTING);
+        if (r >= 0)
+                return 0;
+        (void) fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", s->record->id, strerror(-r));
+        int q = restore_record(s->record, before, size);
+        if (q < 0)
+                log_session_warning_errno(q, s->record->id, "how it ended before is not known any more: %m");
+        return r;
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {
@@ -213,17 +251,8 @@ int session_start(Session *s, Done done, void *userdata, Fault *f) {
                 (void) fault_set(f, ERROR_SETUP, "out of memory");
         else
                 r = mint(s->run, f);
-        if (r >= 0) {
-                reset_record(s->record);
-                session_keep_limits(s, s->run->config);
-                for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
-                        s->record->own_stdio |= s->stdio[i] >= 0;
-                r = name_units(s->run);
-                if (r >= 0)
-                        r = session_set_state(s, SESSION_STARTING);
-                if (r < 0)
-                        (void) fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", s->record->id, strerror(-r));
-        }
+        if (r >= 0)
+                r = note_start(s, f);
         if (r < 0) {
                 run_abandon(s);
                 return r;

@@ -11,6 +11,7 @@
 
 /* Beyond the grace period: the shim's own SIGKILL, its last line, and a terminal's last bytes. */
 #define SHIM_PATIENCE_USEC (10 * USEC_PER_SEC)
+#define KILL_AGAIN_USEC (2 * USEC_PER_SEC) /* what was asked of a launcher goes with it */
 
 int run_add_waiter(Run *run, bool for_start, Done done, void *userdata) {
         Waiter *w = calloc(1, sizeof(Waiter)), **at = &run->waiters;
@@ -27,6 +28,7 @@ int run_add_waiter(Run *run, bool for_start, Done done, void *userdata) {
 void run_answer(Run *run, bool for_start, const Fault *fault) {
         Waiter **at = &run->waiters;
 
+        session_tell_changed(run->session);
         while (*at) {
                 Waiter *w = *at;
                 if (w->for_start != for_start) {
@@ -102,8 +104,10 @@ static void run_free(Manager *m, Run *run) {
         ports_release(&m->ports, run->port);
         credentials_free(run->credentials);
         strv_free(run->allow);
+        free(run->unrevoked);
         sd_event_source_disable_unref(run->events_watch);
         sd_event_source_disable_unref(run->shim_end);
+        sd_event_source_disable_unref(run->shim_link.again);
         sd_event_source_disable_unref(run->deadline);
         run_drop_shim(run, NULL);
         broker_client_free(run->broker);
@@ -189,6 +193,7 @@ static void run_finish(Run *run) {
                 log_session_error(s->record->id, "nothing was run: %s", s->record->exit_text);
         (void) session_set_state(s, state);
         s->run = NULL;
+        session_tell_changed(s);
         if (m->observer.session_exited)
                 m->observer.session_exited(s, s->record->exit_reason ?: "lost", (int) s->record->exit_status, m->observer.userdata);
         answer_all(m, s, run);
@@ -288,6 +293,8 @@ static void give_launch_up(Run *run) {
         run_check_finished(run);
 }
 
+static void arm_overdue(Run *run, usec_t usec);
+
 static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Run *run = userdata;
 
@@ -296,10 +303,13 @@ static int on_shim_overdue(_unused_ sd_event_source *source, _unused_ uint64_t u
                 give_launch_up(run);
                 return 0;
         }
-        log_session_warning(run->session->record->id, "its shim does not end and is killed");
+        if (!run->shim_killed)
+                log_session_warning(run->session->record->id, "its shim does not end and is killed");
         int r = signal_shim(run, SIGKILL);
-        if (r < 0)
-                log_session_warning_errno(r, run->session->record->id, "its shim cannot be killed: %m");
+        if (r < 0 && !run->shim_killed)
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be killed yet, and that is tried again: %m");
+        run->shim_killed = true;
+        arm_overdue(run, KILL_AGAIN_USEC);
         return 0;
 }
 
@@ -314,11 +324,23 @@ static void ask_shim_to_stop(Run *run, usec_t grace) {
         Session *s = run->session;
         int r = run->shim ? shim_client_stop(run->shim, grace, run->why_text, NULL, NULL) : -ENOTCONN;
 
+        run->shim_stops = true;
         if (r < 0 && run->shim_state == SHIM_RUNS && run->shim_pidfd >= 0)
                 r = signal_shim(run, SIGTERM);
         if (r < 0 && run->shim_state == SHIM_RUNS)
                 log_session_warning_errno(r, s->record->id, "its shim cannot be asked to stop: %m");
         arm_overdue(run, grace + SHIM_PATIENCE_USEC);
+}
+
+/* A second time shortens the time at most; the sentence for the transcript has been said, or is not worth saying twice. */
+void run_repeat_stop(Run *run) {
+        if (!run->shim_stops || run->shim_state != SHIM_RUNS || run->exited)
+                return;
+        int r = run->shim ? shim_client_stop(run->shim, run->started ? run->session->record->grace_period : 0, NULL, NULL, NULL) : -ENOTCONN;
+        if (r < 0 && run->shim_pidfd >= 0)
+                r = signal_shim(run, SIGTERM);
+        if (r < 0)
+                log_session_warning_errno(r, run->session->record->id, "its shim cannot be asked to stop: %m");
 }
 
 static void on_closed_for_end(_unused_ Message *m, _unused_ const char *problem, void *userdata) {

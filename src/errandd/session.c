@@ -30,6 +30,7 @@ Session *session_free(Session *s) {
         if (!s)
                 return NULL;
         sd_event_source_disable_unref(s->expiry);
+        session_forget_grant_waits(s, false);
         session_record_free(s->record);
         grant_list_done(&s->grants);
         safe_close(s->project);
@@ -130,6 +131,15 @@ int session_set_state(Session *s, SessionState state) {
         return 0;
 }
 
+void session_tell_changed(Session *s) {
+        const Observer *o = &s->manager->observer;
+
+        if (s->changed && o->session_changed) {
+                s->changed = false;
+                o->session_changed(s, o->userdata);
+        }
+}
+
 static const char *notice_event(const char *kind) {
         static const struct {
                 const char *kind, *event;
@@ -206,38 +216,21 @@ int session_ingest(Session *s, bool final) {
         return r;
 }
 
-static void on_signalled(_unused_ Message *m, const char *problem, void *userdata) {
-        if (problem)
-                log_session_warning((const char *) userdata, "a signal was not delivered: %s", problem);
-        free(userdata);
-}
-
 /* What needs a shim that answers. */
 static int check_shim(Session *s, const char *what, Fault *f) {
         SessionState state = session_state(s);
 
         if (state != SESSION_RUNNING && state != SESSION_STOPPING)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is %s; %s needs one that runs", s->record->id, session_state_to_string(state), what);
-        if (!s->run || !s->run->shim)
+        if (!s->run || s->run->shim_state != SHIM_RUNS || s->run->exited)
                 return fault_set(f, ERROR_WRONG_STATE, "session %s is ending", s->record->id);
+        if (!s->run->shim)
+                return fault_set(f, ERROR_WRONG_STATE, "the shim of session %s cannot be reached at the moment, and errandd goes on trying; ask again in a while",
+                                 s->record->id);
         return 0;
 }
 
-int session_kill(Session *s, int signal, Fault *f) {
-        if (signal < 1 || signal > SIGRTMAX)
-                return fault_set(f, ERROR_INVALID_ARGUMENT, "%d is not the number of a signal", signal);
-        int r = check_shim(s, "a signal", f);
-        if (r < 0)
-                return r;
-        char *id = strdup(s->record->id);
-        r = id ? shim_client_signal(s->run->shim, signal, on_signalled, free, id) : -ENOMEM;
-        if (r < 0) {
-                free(id);
-                return fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r));
-        }
-        return 0;
-}
-
+/* Who waits for an answer of its shim's, which may come when the session has gone. */
 typedef struct Asked {
         char id[SESSION_ID_MAX + 1];
         Manager *manager;
@@ -245,25 +238,66 @@ typedef struct Asked {
         void *userdata;
 } Asked;
 
-static void on_attached(Message *m, const char *problem, void *userdata) {
-        _cleanup_free_ Asked *a = userdata;
+static Asked *asked_new(const Session *s, Done done, void *userdata) {
+        Asked *a = calloc(1, sizeof(Asked));
+
+        if (!a)
+                return NULL;
+        *a = (Asked){.manager = s->manager, .done = done, .userdata = userdata};
+        (void) snprintf(a->id, sizeof(a->id), "%s", s->record->id);
+        return a;
+}
+
+/* r: whether the shim could be asked. */
+static int asked_begun(Asked *a, int r, Fault *f) {
+        if (r >= 0)
+                return 0;
+        (void) fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", a->id, strerror(-r));
+        free(a);
+        return r;
+}
+
+/* fd: taken. */
+static void asked_answer(Asked *a, const char *problem, int fd) {
         Session *s = manager_find(a->manager, a->id);
         Fault f = {};
-        int fd = m && !problem ? message_take_fd(m, "terminal") : -EBADF;
 
-        if (fd < 0) {
-                (void) fault_set(&f, ERROR_WRONG_STATE, "session %s: %s", a->id, problem ?: "its terminal was not passed on");
-                fd = -EBADF;
-        }
+        if (problem)
+                (void) fault_set(&f, ERROR_WRONG_STATE, "session %s: %s", a->id, problem);
         if (s)
-                a->done(s, f.code != ERROR_NONE ? &f : NULL, fd, a->userdata);
+                a->done(s, problem ? &f : NULL, fd, a->userdata);
         else
                 safe_close(fd);
         fault_done(&f);
+        free(a);
 }
 
-static void on_unattached(void *userdata) {
-        on_attached(NULL, "it is ending", userdata);
+static void on_unasked(void *userdata) {
+        asked_answer(userdata, "it is ending", -EBADF);
+}
+
+#define BROKEN "errandd's connection to its shim broke, and whether that was done is not known; see how the session is, and ask again"
+
+static void on_asked(Message *m, const char *problem, void *userdata) {
+        asked_answer(userdata, m ? problem : BROKEN, -EBADF);
+}
+
+static void on_attached(Message *m, const char *problem, void *userdata) {
+        int fd = m && !problem ? message_take_fd(m, "terminal") : -EBADF;
+
+        asked_answer(userdata, fd >= 0 ? NULL : !m ? BROKEN : problem ?: "its terminal was not passed on", fd < 0 ? -EBADF : fd);
+}
+
+int session_kill(Session *s, int signal, Done done, void *userdata, Fault *f) {
+        if (signal < 1 || signal > SIGRTMAX)
+                return fault_set(f, ERROR_INVALID_ARGUMENT, "%d is not the number of a signal", signal);
+        int r = check_shim(s, "a signal", f);
+        if (r < 0)
+                return r;
+        Asked *a = asked_new(s, done, userdata);
+        if (!a)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        return asked_begun(a, shim_client_signal(s->run->shim, signal, on_asked, on_unasked, a), f);
 }
 
 int session_attach(Session *s, Done done, void *userdata, Fault *f) {
@@ -272,20 +306,13 @@ int session_attach(Session *s, Done done, void *userdata, Fault *f) {
         int r = check_shim(s, "attaching", f);
         if (r < 0)
                 return r;
-        Asked *a = calloc(1, sizeof(Asked));
+        Asked *a = asked_new(s, done, userdata);
         if (!a)
                 return fault_set(f, ERROR_SETUP, "out of memory");
-        *a = (Asked){.manager = s->manager, .done = done, .userdata = userdata};
-        (void) snprintf(a->id, sizeof(a->id), "%s", s->record->id);
-        r = shim_client_attach(s->run->shim, on_attached, on_unattached, a);
-        if (r < 0) {
-                free(a);
-                return fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r));
-        }
-        return 0;
+        return asked_begun(a, shim_client_attach(s->run->shim, on_attached, on_unasked, a), f);
 }
 
-int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
+int session_resize(Session *s, unsigned rows, unsigned columns, Done done, void *userdata, Fault *f) {
         if (rows < 1 || rows > UINT16_MAX || columns < 1 || columns > UINT16_MAX)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "%u rows and %u columns are no size of a terminal", rows, columns);
         if (!s->record->interactive)
@@ -293,8 +320,10 @@ int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
         int r = check_shim(s, "resizing", f);
         if (r < 0)
                 return r;
-        r = shim_client_resize(s->run->shim, rows, columns, NULL, NULL);
-        return r < 0 ? fault_set(f, ERROR_SETUP, "session %s cannot be reached: %s", s->record->id, strerror(-r)) : 0;
+        Asked *a = asked_new(s, done, userdata);
+        if (!a)
+                return fault_set(f, ERROR_SETUP, "out of memory");
+        return asked_begun(a, shim_client_resize(s->run->shim, rows, columns, on_asked, on_unasked, a), f);
 }
 
 int session_read_transcript(Session *s, uint64_t offset, size_t max, char **ret, size_t *ret_size, uint64_t *ret_next, Fault *f) {

@@ -24,11 +24,13 @@ int session_check_share(const Session *s, const Caller *caller, Fault *f);
 int session_start(Session *s, Done done, void *userdata, Fault *f);
 /* Broker closed first, then SIGTERM, SIGKILL after the grace period. Done when it has ended. */
 int session_stop(Session *s, Done done, void *userdata, Fault *f);
-int session_kill(Session *s, int signal, Fault *f);
+/* Done when the shim has sent it. */
+int session_kill(Session *s, int signal, Done done, void *userdata, Fault *f);
 int session_attach(Session *s, Done done, void *userdata, Fault *f);
 /* Pipes for the next Start of a session without a terminal: the caller's ends of standard input, output and error, which are its own. */
 int session_open_stdio(Session *s, int ret[static 3], Fault *f);
-int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f);
+/* Done when its terminal has that size. */
+int session_resize(Session *s, unsigned rows, unsigned columns, Done done, void *userdata, Fault *f);
 
 /* host as in an allowlist (exact or *.name); duration: once, always, or a time span. On disk before the broker is told, and done after that; a session that went
  * meanwhile is NULL. A revocation is told to the broker at once, and done when it is on disk. */

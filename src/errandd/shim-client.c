@@ -75,6 +75,14 @@ int shim_client_open_pidfd(const ShimClient *s) {
         return TAKE_FD(pidfd);
 }
 
+pid_t shim_client_pid(const ShimClient *s) {
+        return s->pid;
+}
+
+void shim_client_break(ShimClient *s) {
+        channel_break(s->channel);
+}
+
 int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
@@ -82,13 +90,13 @@ int shim_client_attach(ShimClient *s, ChannelReply reply, ChannelDrop drop, void
         return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
-int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, void *userdata) {
+int shim_client_resize(ShimClient *s, unsigned rows, unsigned columns, ChannelReply reply, ChannelDrop drop, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "resize");
         json_add_u64(&w, "rows", rows);
         json_add_u64(&w, "columns", columns);
-        return channel_send(s->channel, &w, NULL, 0, reply, userdata);
+        return channel_send_owned(s->channel, &w, NULL, 0, reply, drop, userdata);
 }
 
 int shim_client_signal(ShimClient *s, int signal, ChannelReply reply, ChannelDrop drop, void *userdata) {
@@ -116,11 +124,13 @@ int shim_client_status(ShimClient *s, ChannelReply reply, void *userdata) {
         return channel_send(s->channel, &w, NULL, 0, reply, userdata);
 }
 
-int shim_client_watch(ShimClient *s, void (*event)(Message *m, void *userdata), ChannelReply reply, void *userdata) {
+int shim_client_watch(ShimClient *s, const uint64_t *after, void (*event)(Message *m, void *userdata), ChannelReply reply, void *userdata) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         channel_open(s->channel, &w, "status");
         json_add_bool(&w, "watch", true);
+        if (after)
+                json_add_u64(&w, "after", *after);
         int r = channel_send(s->channel, &w, NULL, 0, reply, userdata);
         if (r < 0)
                 return r;

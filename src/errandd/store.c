@@ -18,7 +18,6 @@ typedef enum Statement {
         STATEMENT_COMMIT,
         STATEMENT_ROLLBACK,
         STATEMENT_ADD,
-        STATEMENT_GET,
         STATEMENT_QUERY,
         STATEMENT_QUERY_SESSION,
         STATEMENT_QUERY_SESSIONS,
@@ -44,7 +43,6 @@ static const char *const statements[_STATEMENT_MAX] = {
         [STATEMENT_ADD] =
                 "INSERT INTO receipts (ended, session, provider, credential, host, method, path, query, status, duration, up, down,"
                 " outcome, unrecorded, tokens) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
-        [STATEMENT_GET] = "SELECT " COLUMNS " FROM receipts WHERE number = ?1",
         [STATEMENT_QUERY] = "SELECT " COLUMNS " FROM receipts WHERE ?1 IS NULL AND " FILTER,
         [STATEMENT_QUERY_SESSION] = "SELECT " COLUMNS " FROM receipts WHERE session = ?1 AND " FILTER,
         /* By the index, so that others' receipts, however many, are not even passed over. */
@@ -459,19 +457,6 @@ static int read_row(sqlite3_stmt *statement, StoredReceipt *ret) {
         }
         *ret = r;
         return 0;
-}
-
-int store_get(Store *s, uint64_t number, StoredReceipt *ret) {
-        if (number > INT64_MAX)
-                return -ENOENT;
-        bind_number(s->statements[STATEMENT_GET], 1, number);
-        int r = step(s, STATEMENT_GET);
-        if (r > 0)
-                r = read_row(s->statements[STATEMENT_GET], ret);
-        else if (r == 0)
-                r = -ENOENT;
-        done(s, STATEMENT_GET);
-        return r;
 }
 
 /* A JSON array, as SQLite takes a list; NULL when out of memory. */

@@ -69,7 +69,6 @@ typedef struct ReceiptFilter {
 
 /* Newest first. -ETIME: after STORE_STEPS_MAX it was not done. */
 int store_query(Store *s, const ReceiptFilter *f, StoredReceiptList *ret);
-int store_get(Store *s, uint64_t number, StoredReceipt *ret); /* -ENOENT */
 
 /* What a session's calls to one provider have come to. */
 typedef struct StoredSpending {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <getopt.h>
 #include <pwd.h>
 #include <sys/prctl.h>
@@ -116,14 +115,6 @@ static int read_socket(LauncherOptions *o) {
         return 0;
 }
 
-/* 0, 1, 2 are open from here on, so that no descriptor that is passed on gets one of their numbers. */
-static int fill_standard_fds(void) {
-        for (int fd = 0; fd <= STDERR_FILENO; fd++)
-                if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_NOCTTY) != fd)
-                        return -EBADF;
-        return 0;
-}
-
 int main(int argc, char *argv[]) {
         static const struct option options[] = {
                 {"shim-fd", required_argument, NULL, 's'}, {"bailey-fd", required_argument, NULL, 'b'},
@@ -134,7 +125,7 @@ int main(int argc, char *argv[]) {
         LauncherOptions o = {.fd = -EBADF, .errandd_uid = getuid(), .idle_usec = IDLE_USEC, .shim = -EBADF, .bailey = -EBADF};
         int c;
 
-        if (fill_standard_fds() < 0)
+        if (fd_fill_standard() < 0) /* no descriptor that is passed on gets one of their numbers */
                 return EXIT_FAILURE;
         log_setup("errand-launch", LOG_LEVEL_INFO);
         log_use_fields();

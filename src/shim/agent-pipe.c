@@ -115,7 +115,9 @@ static int enqueue(AgentPipe *p, const char *data, size_t size) {
         if (size > AGENT_QUEUE_MAX - MIN(held, AGENT_QUEUE_MAX))
                 return -ENOBUFS;
         if (p->end + size > p->room) {
-                char *grown = malloc(held + size);
+                /* By as much again: an agent that reads nothing has each of its questions answered. */
+                size_t room = MIN(MAX(2 * held, held + size), AGENT_QUEUE_MAX);
+                char *grown = malloc(room);
                 if (!grown)
                         return -ENOMEM;
                 if (held > 0)
@@ -124,7 +126,7 @@ static int enqueue(AgentPipe *p, const char *data, size_t size) {
                 p->queue = grown;
                 p->start = 0;
                 p->end = held;
-                p->room = held + size;
+                p->room = room;
         }
         memcpy(p->queue + p->end, data, size);
         p->end += size;

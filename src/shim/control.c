@@ -11,6 +11,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "shared/message.h"
+#include "shim/backlog.h"
 #include "shim/control-conversation.h"
 #include "shim/shim.h"
 #include "shim/watcher.h"
@@ -36,6 +37,9 @@ struct Control {
         Connection *connections;
         size_t n_connections;
         uint64_t missed; /* updates, since the last watcher went */
+        uint64_t told;   /* the number of the last update */
+        Backlog backlog;
+        bool catching_up;
 };
 
 /* A request being handled, and what its reply repeats. */
@@ -172,12 +176,38 @@ static void add_state(const Shim *s, JsonWriter *w) {
         }
 }
 
+static int take_request(Connection *c);
+
+/* What was asked over other connections and not taken yet: where things are is told after that to who comes anew, for whom it is of before. */
+static void catch_up(Control *control, const Connection *newest) {
+        if (control->catching_up)
+                return;
+        control->catching_up = true;
+        for (Connection *c = control->connections, *next; c; c = next) {
+                next = c->next; /* only itself is closed by what it asks */
+                for (unsigned i = 0; c != newest && i < CATCH_UP_MAX && take_request(c) > 0; i++)
+                        ;
+        }
+        control->catching_up = false;
+}
+
+/* Its connection broke, and the last that it got of before has that number: what came after that is told again, before it is told where things are. */
+static void resume(Connection *c, uint64_t after) {
+        Control *control = c->control;
+
+        catch_up(control, c);
+        c->watches = true;
+        control->missed = 0;
+        if (backlog_tell(&control->backlog, &c->watcher, MIN(after, control->told), control->told) < 0)
+                c->bad = true;
+}
+
 /* What is open is told again, and how much was missed. */
 static void begin_to_watch(Connection *c) {
         Control *control = c->control;
 
         c->watches = true;
-        int r = watcher_miss(&c->watcher, control->missed);
+        int r = watcher_miss(&c->watcher, control->missed, control->told);
         if (r >= 0) {
                 control->missed = 0;
                 r = watcher_flush(&c->watcher);
@@ -191,16 +221,21 @@ static void begin_to_watch(Connection *c) {
 static void handle_status(Request *q) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         bool has_fd = q->shim->pid1_fd >= 0, watch = q->connection->watches;
+        uint64_t after;
 
-        int r = json_get_bool(q->object, "watch", &watch);
-        if (r < 0 && r != -ENOENT) {
-                reply_error(q, "\"watch\" is true or false");
+        int r = json_get_bool(q->object, "watch", &watch), a = json_get_u64(q->object, "after", INT64_MAX, &after);
+        if ((r < 0 && r != -ENOENT) || (a < 0 && a != -ENOENT)) {
+                reply_error(q, "\"watch\" is true or false, and \"after\" the number of an update");
                 return;
         }
+        if (watch && a >= 0 && !q->connection->watches)
+                resume(q->connection, after);
         open_reply(q, &w, "status");
         add_state(q->shim, &w);
-        if (q->shim->conversation)
+        if (q->shim->conversation) {
+                json_add_u64(&w, "told", q->connection->control->told);
                 conversation_add_state(q->shim->conversation, &w);
+        }
         if (has_fd) {
                 json_open_array(&w, "fds");
                 json_add_string(&w, NULL, "pidfd");
@@ -236,7 +271,7 @@ static const struct {
         {"resize", handle_resize, NULL, {"rows", "columns"}},
         {"signal", handle_signal, NULL, {"signal"}},
         {"stop", handle_stop, NULL, {"graceMs", "text"}},
-        {"status", handle_status, NULL, {"watch"}},
+        {"status", handle_status, NULL, {"watch", "after"}},
         {"prompt", NULL, control_prompt, {"number", "waitMs", "fds"}},
         {"turn", NULL, control_turn, {}},
         {"interrupt", NULL, control_interrupt, {}},
@@ -277,46 +312,47 @@ static void dispatch(Request *q, const char *type) {
         reply_error(q, "not a request that is known here: attach, resize, signal, stop, status, prompt, turn, interrupt, answer");
 }
 
-static int on_connection(_unused_ sd_event_source *source, _unused_ int fd, uint32_t revents, void *userdata) {
+/* 1; 0: there is none; a negative errno: the connection is over and closed. */
+static int take_request(Connection *c) {
         _cleanup_(message_freep) Message *m = NULL;
         _cleanup_free_ char *problem = NULL;
-        Connection *c = userdata;
 
-        int r = revents & EPOLLOUT ? watcher_flush(&c->watcher) : 0;
-        if (r >= 0)
-                r = message_receive(c->fd, &m, &problem);
-        if (r == -EAGAIN) {
-                update_events(c);
+        int r = message_receive(c->fd, &m, &problem);
+        if (r == -EAGAIN)
                 return 0;
-        }
         if (r >= 0) {
                 Request q = {.connection = c, .shim = c->control->shim, .message = m, .object = message_object(m)};
                 dispatch(&q, message_type(m));
         } else if (problem)
                 (void) message_reply_error(c->fd, problem);
-        if (r < 0 || c->bad)
+        if (r < 0 || c->bad) {
                 connection_close(c);
-        else
+                return -ECONNRESET;
+        }
+        update_events(c); /* it may be taken outside of its own turn */
+        return 1;
+}
+
+static int on_connection(_unused_ sd_event_source *source, _unused_ int fd, uint32_t revents, void *userdata) {
+        Connection *c = userdata;
+
+        if (revents & EPOLLOUT && watcher_flush(&c->watcher) < 0)
+                connection_close(c);
+        else if (take_request(c) == 0)
                 update_events(c);
         return 0;
 }
 
 /* To all who watch; the number of them. */
-static size_t tell(Control *c, JsonWriter *w, bool keep) {
-        _cleanup_free_ char *text = NULL;
-        size_t size, n = 0;
+static size_t tell(Control *c, const char *text, size_t size, bool keep) {
+        size_t n = 0;
 
-        int r = message_close(w, &text, &size);
-        if (r < 0) {
-                log_warning_errno(r, "errandd is not told of something, there is no memory: %m");
-                return 0;
-        }
         for (Connection *i = c->connections; i; i = i->next) {
                 if (!i->watches || i->bad)
                         continue;
                 n++;
                 /* It may be in the middle of being answered: who cannot be told any more is closed by its own next event. */
-                if (watcher_send(&i->watcher, text, size, keep) < 0)
+                if (watcher_send(&i->watcher, text, size, c->told, keep) < 0)
                         (void) shutdown(i->fd, SHUT_RDWR);
                 else
                         update_events(i);
@@ -324,16 +360,32 @@ static size_t tell(Control *c, JsonWriter *w, bool keep) {
         return n;
 }
 
+static int finish(JsonWriter *w, char **ret, size_t *ret_size) {
+        int r = message_close(w, ret, ret_size);
+
+        return r < 0 ? log_warning_errno(r, "errandd is not told of something, there is no memory: %m") : 0;
+}
+
 void control_tell_state(Control *c) {
         _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *text = NULL;
+        size_t size;
 
         message_open(&w, "state");
         add_state(c->shim, &w);
-        (void) tell(c, &w, true);
+        if (finish(&w, &text, &size) >= 0)
+                (void) tell(c, text, size, true);
 }
 
 void control_tell_update(Control *c, JsonWriter *w, bool keep) {
-        if (tell(c, w, keep) == 0)
+        _cleanup_free_ char *text = NULL;
+        size_t size;
+
+        json_add_u64(w, "number", ++c->told);
+        int r = finish(w, &text, &size);
+        if (r >= 0 && keep)
+                backlog_add(&c->backlog, c->told, text, size);
+        if (r < 0 || tell(c, text, size, keep) == 0)
                 c->missed++;
 }
 
@@ -437,6 +489,7 @@ Control *control_free(Control *c) {
                 return NULL;
         while (c->connections)
                 connection_close(c->connections);
+        backlog_done(&c->backlog);
         sd_event_source_disable_unref(c->io);
         struct stat st;
         if (c->inode && fstatat(c->directory, c->name, &st, AT_SYMLINK_NOFOLLOW) >= 0 && st.st_ino == c->inode)

@@ -42,14 +42,11 @@ static void tell_question(const Conversation *c, const Question *q) {
 static void render_question(Conversation *c, const Question *q) {
         _cleanup_free_ char *text = strdup(q->title);
 
-        for (size_t i = 0; i < q->n_choices && text; i++) {
-                char *longer = NULL;
-                if (asprintf(&longer, "%s%s%s%s", text, i > 0 ? ", " : " (", q->choices[i].id, i + 1 == q->n_choices ? ")" : "") < 0)
-                        longer = NULL;
-                free(text);
-                text = longer;
-        }
-        rendering_line(&c->rendering, "question", text ?: q->title);
+        int r = text ? 0 : -ENOMEM;
+
+        for (size_t i = 0; i < q->n_choices && r >= 0; i++)
+                r = string_append(&text, "%s%s%s", i > 0 ? ", " : " (", q->choices[i].id, i + 1 == q->n_choices ? ")" : "");
+        rendering_line(&c->rendering, "question", r < 0 ? q->title : text);
 }
 
 void conversation_take_question(Conversation *c, const RpcMessage *m) {

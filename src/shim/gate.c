@@ -14,19 +14,19 @@
 #include "shared/message.h"
 #include "shim/gate.h"
 
-void gate_tell(Shim *s, const char *type, const char *text) {
+int gate_tell(Shim *s, const char *type, const char *text) {
         _cleanup_(json_writer_done) JsonWriter w = {};
         int *fd = &s->options->fds[SHIM_FD_LAUNCHER];
 
         if (*fd < 0)
-                return;
+                return 0;
         message_open(&w, type);
         if (text)
                 json_add_string(&w, "text", text);
-        /* It may be gone, which does not matter here. */
-        (void) message_send(*fd, &w, NULL, 0);
+        int r = message_send(*fd, &w, NULL, 0);
         s->launcher_io = sd_event_source_disable_unref(s->launcher_io);
         *fd = safe_close(*fd);
+        return r;
 }
 
 static void refuse(Shim *s, const char *text) {
@@ -34,6 +34,11 @@ static void refuse(Shim *s, const char *text) {
         s->refused = strdup(text);
         s->child.gate = safe_close(s->child.gate);
         (void) kill(s->child.pid, SIGKILL);
+}
+
+void gate_tell_ready(Shim *s) {
+        if (gate_tell(s, "ready", NULL) < 0)
+                refuse(s, "errand-launch went before the session was known to run");
 }
 
 void gate_let_go(Shim *s) {
@@ -48,7 +53,7 @@ void gate_let_go(Shim *s) {
         if (r < 0)
                 refuse(s, "its first process ended before the scope was made");
         else
-                gate_tell(s, "ready", NULL);
+                gate_tell_ready(s);
 }
 
 static int on_launcher(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t revents, void *userdata) {

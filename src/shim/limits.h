@@ -17,6 +17,7 @@
 #define INPUT_BUFFER_SIZE (64U * 1024U)   /* typed ahead of a payload that does not read */
 #define REPLAY_SIZE (64U * 1024U)      /* shown to who attaches later: some screens */
 #define CONNECTIONS_MAX 16U            /* of errandd, which needs one */
+#define CATCH_UP_MAX 512U              /* requests of an older connection: errandd waits for half as many answers at most */
 #define LOG_LINE_MAX (16U * 1024U)     /* of bailey; its closing line with every gap has some 3 KiB */
 #define LOG_LINES_MAX 200U             /* kept as events; more are counted and left out */
 #define AGENT_CHUNK_SIZE (64U * 1024U)    /* read from an agent at once: what a pipe holds */
@@ -33,6 +34,8 @@
 #define WORD_MAX 128U                     /* of an id, a name, a version, a status */
 #define UPDATES_PENDING_BYTES (2U << 20)  /* for an errandd that is busy: the longest message of an agent comes through, most are short */
 #define UPDATES_PENDING_MAX 256U          /* kept for an errandd that does not read: what a conversation's state hangs on */
+#define BACKLOG_MAX 64U                   /* told last, for an errandd whose connection broke: each turn has three, and a connection is made anew at once */
+#define BACKLOG_BYTES (256U * 1024U)      /* of these: questions are the longest */
 #define CONVERSATION_MSEC_MAX (UINT64_C(30) * 24 * 3600 * 1000)
 #define GRACE_USEC_MAX (UINT64_C(3600) * USEC_PER_SEC)
 #define DRAIN_USEC (2 * USEC_PER_SEC)  /* until the last output is read, when something outside holds a pipe open */

@@ -69,7 +69,7 @@ static void end(Shim *s) {
         if (group_oom_kills(s->group) > 0)
                 events_log(s->events, "its memory was used up: the kernel ended some of its processes");
         outcome_settle(s);
-        gate_tell(s, "error", s->exit.text);
+        (void) gate_tell(s, "error", s->exit.text);
         if (s->n_log_lines > LOG_LINES_MAX)
                 events_log(s->events, "more of bailey's messages were left out");
         if (s->conversation)
@@ -376,7 +376,7 @@ static int fail(Shim *s, int error, const char *what) {
         log_error_errno(error, "The session %s cannot be started, %s: %m", s->options->session, what);
         if (asprintf(&text, "the shim cannot set up %s: %s", what, strerror(-error)) < 0)
                 text = NULL;
-        gate_tell(s, "error", text ?: "the shim is out of memory");
+        (void) gate_tell(s, "error", text ?: "the shim is out of memory");
         return error;
 }
 
@@ -444,7 +444,7 @@ int shim_run(ShimOptions *options) {
                 return fail(s, r, what);
         }
         if (!options->scope)
-                gate_tell(s, "ready", NULL);
+                gate_tell_ready(s);
         r = sd_event_loop(s->event);
         return r < 0 ? log_error_errno(r, "The session %s is no longer watched: %m", options->session) : s->lost ? -EIO : 0;
 }

@@ -9,19 +9,19 @@
 
 struct Pending {
         Pending *next;
-        uint64_t missed; /* instead of a text */
+        uint64_t missed, number; /* instead of a text; and that of the last one of them */
         bool keep, reply;
         int fd;          /* beside the text; -EBADF: none */
         size_t size;
         char text[];
 };
 
-static int append(Watcher *w, const char *text, size_t size, bool keep, uint64_t missed) {
+static int append(Watcher *w, const char *text, size_t size, bool keep) {
         Pending *p = malloc(sizeof(Pending) + size);
 
         if (!p)
                 return -ENOMEM;
-        *p = (Pending){.missed = missed, .keep = keep, .fd = -EBADF, .size = size};
+        *p = (Pending){.keep = keep, .fd = -EBADF, .size = size};
         if (size > 0)
                 memcpy(p->text, text, size);
         if (w->last)
@@ -34,12 +34,13 @@ static int append(Watcher *w, const char *text, size_t size, bool keep, uint64_t
         return 0;
 }
 
-static int send_missed(int fd, uint64_t count) {
+static int send_missed(int fd, const Pending *p) {
         _cleanup_(json_writer_done) JsonWriter m = {};
 
         updates_open(&m, UPDATE_MISSED);
-        json_add_u64(&m, "count", count);
+        json_add_u64(&m, "count", p->missed);
         json_close_object(&m);
+        json_add_u64(&m, "number", p->number);
         return message_send(fd, &m, NULL, 0);
 }
 
@@ -47,7 +48,7 @@ int watcher_flush(Watcher *w) {
         while (w->first) {
                 Pending *p = w->first;
 
-                ssize_t n = p->missed > 0 ? send_missed(w->fd, p->missed) : send_fds(w->fd, p->text, p->size, &p->fd, p->fd >= 0 ? 1 : 0);
+                ssize_t n = p->missed > 0 ? send_missed(w->fd, p) : send_fds(w->fd, p->text, p->size, &p->fd, p->fd >= 0 ? 1 : 0);
                 if (n < 0)
                         return n == -EAGAIN ? 0 : (int) n;
                 safe_close(p->fd);
@@ -61,20 +62,20 @@ int watcher_flush(Watcher *w) {
         return 0;
 }
 
-int watcher_miss(Watcher *w, uint64_t count) {
+int watcher_miss(Watcher *w, uint64_t count, uint64_t number) {
         if (count == 0)
                 return 0;
-        if (w->last && w->last->missed > 0)
-                w->last->missed += count;
-        else {
-                int r = append(w, NULL, 0, false, count);
+        if (!w->last || w->last->missed == 0) {
+                int r = append(w, NULL, 0, false);
                 if (r < 0)
                         return r;
         }
+        w->last->missed += count;
+        w->last->number = number;
         return 0;
 }
 
-int watcher_send(Watcher *w, const char *text, size_t size, bool keep) {
+int watcher_send(Watcher *w, const char *text, size_t size, uint64_t number, bool keep) {
         int r = watcher_flush(w);
 
         if (r < 0)
@@ -87,7 +88,7 @@ int watcher_send(Watcher *w, const char *text, size_t size, bool keep) {
                         return (int) n;
         }
         bool room = w->size + size <= UPDATES_PENDING_BYTES || (keep && w->n_kept < UPDATES_PENDING_MAX);
-        return room ? append(w, text, size, keep, 0) : watcher_miss(w, 1);
+        return room ? append(w, text, size, keep) : watcher_miss(w, 1, number);
 }
 
 int watcher_reply(Watcher *w, const char *text, size_t size, int fd) {
@@ -105,7 +106,7 @@ int watcher_reply(Watcher *w, const char *text, size_t size, int fd) {
         _cleanup_close_ int own = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -EBADF;
         if (fd >= 0 && own < 0)
                 return -errno;
-        r = append(w, text, size, true, 0);
+        r = append(w, text, size, true);
         if (r < 0)
                 return r;
         w->last->reply = true;

@@ -14,12 +14,13 @@ typedef struct Watcher {
         size_t n_kept, size; /* of those to be kept; bytes of all */
 } Watcher;
 
-/* A datagram that message_close() gave. keep: it cannot be done without. 0, or a negative errno when the connection is of no use any more. */
-int watcher_send(Watcher *w, const char *text, size_t size, bool keep);
+/* A datagram that message_close() gave, and the update's number. keep: it cannot be done without. 0, or a negative errno when the connection is of no use
+ * any more. */
+int watcher_send(Watcher *w, const char *text, size_t size, uint64_t number, bool keep);
 /* The answer to what it asked, behind all that came before, with that descriptor, which is the caller's; -EBADF: none. -ENOBUFS: it asks and does not read. */
 int watcher_reply(Watcher *w, const char *text, size_t size, int fd);
-/* That many were dropped before. */
-int watcher_miss(Watcher *w, uint64_t count);
+/* That many were dropped before, the last of which has that number. */
+int watcher_miss(Watcher *w, uint64_t count, uint64_t number);
 /* There is room again. */
 int watcher_flush(Watcher *w);
 /* Whether it waits for that. */

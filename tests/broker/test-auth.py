@@ -4,7 +4,6 @@
 import base64
 import os
 import shutil
-import socket
 import subprocess
 import urllib.request
 

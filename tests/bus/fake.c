@@ -313,15 +313,23 @@ int session_collect(Session *s, Done done, void *userdata, Fault *f) {
         return begin(s, done, userdata, f);
 }
 
-int session_kill(Session *s, int signal, Fault *f) {
-        s->signal = signal;
-        return act(s->manager, f);
+static int answer_at_once(Session *s, Done done, void *userdata, Fault *f) {
+        int r = act(s->manager, f);
+
+        if (r >= 0)
+                done(s, NULL, -EBADF, userdata);
+        return r;
 }
 
-int session_resize(Session *s, unsigned rows, unsigned columns, Fault *f) {
+int session_kill(Session *s, int signal, Done done, void *userdata, Fault *f) {
+        s->signal = signal;
+        return answer_at_once(s, done, userdata, f);
+}
+
+int session_resize(Session *s, unsigned rows, unsigned columns, Done done, void *userdata, Fault *f) {
         s->rows = rows;
         s->columns = columns;
-        return act(s->manager, f);
+        return answer_at_once(s, done, userdata, f);
 }
 
 int session_grant(Session *s, const Caller *caller, const char *host, const char *duration, GrantDone done, void *userdata, Fault *f) {

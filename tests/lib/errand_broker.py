@@ -295,6 +295,14 @@ class Broker:
         """The header line that carries the session's credential."""
         return f"Proxy-Authorization: {basic('errand', self.credential)}\r\n"
 
+    def check_port_closed(self):
+        with self.namespace.socket() as sock:
+            try:
+                sock.connect(("127.0.0.1", self.port))
+            except ConnectionRefusedError:
+                return
+        self.t.fail("the port still answers")
+
     def ask(self, request, bodiless=False):
         """Sends these bytes on a new connection; → the answer."""
         client = self.connect()

@@ -202,18 +202,22 @@ class Connection:
             fields.append((6, ("s", self.destination)))
         return self._write(METHOD, fields, signature, values)
 
-    def call(self, path, interface, member, signature="", *values):
-        serial = self.send(path, interface, member, signature, *values)
+    def await_reply(self, *serials):
+        """The first answer to one of what was sent, an error or not."""
         while True:
             m = self.receive()
             if m["kind"] == SIGNAL:
                 self.signals.append(m)
             elif m["kind"] == METHOD:
                 self.answer_ping(m)
-            elif m.get("reply_serial") == serial:
-                if m["kind"] == ERROR:
-                    raise BusError(m["error"], m["body"][0] if m["body"] else "")
-                return m["body"]
+            elif m.get("reply_serial") in serials:
+                return m
+
+    def call(self, path, interface, member, signature="", *values):
+        m = self.await_reply(self.send(path, interface, member, signature, *values))
+        if m["kind"] == ERROR:
+            raise BusError(m["error"], m["body"][0] if m["body"] else "")
+        return m["body"]
 
     def answer_ping(self, m):
         """As libraries do: whoever sent it learns that what came before was taken."""

@@ -3,10 +3,10 @@
 
 import array
 import contextlib
+import fcntl
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -204,19 +204,11 @@ class Launcher:
             return f.read()
 
 
-@contextlib.contextmanager
 def directory_outside_of_tmp():
-    import tempfile
-    directory = tempfile.mkdtemp(prefix="errand-test-", dir="/var/tmp")
-    os.chmod(directory, 0o755)
-    try:
-        yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    return errand_test.temporary_directory(where="/var/tmp")
 
 
 def _dup_above(fd, least):
-    import fcntl
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, least)
 
 
@@ -370,6 +362,20 @@ def children(pid):
                 if int(fields[1]) == pid and fields[0] != "Z":
                     found.append(int(name))
     return found
+
+
+def words_of(pid):
+    """Its arguments."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as f:
+        return f.read().split(b"\0")
+    return []
+
+
+def state_of(pid):
+    """Its letter in /proc; None when it is not there any more."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+        return f.read().rpartition(")")[2].split()[0]
+    return None
 
 
 class Watch:

@@ -89,8 +89,10 @@ def wait_for(condition, what, seconds=20):
         time.sleep(0.02)
 
 
-def journal(*options):
-    return good("journalctl", "--no-pager", "-q", "-o", "short-monotonic", *options)
+def journal(*options, output="short-monotonic"):
+    """With all that was written until now: what a program that has ended said may be on its way to the journal still."""
+    good("journalctl", "--sync")
+    return good("journalctl", "--no-pager", "-q", "-o", output, *options)
 
 
 def call(service, path, interface, member, *arguments, **options):

@@ -14,6 +14,7 @@ import errand_test
 from errand_test import Failure
 
 PATIENCE = 20  # seconds: a bound for what hangs
+LAUNCHER = "errand-launch"
 
 
 def environment(**more):
@@ -165,12 +166,14 @@ class Errand:
         return None
 
     def family(self):
-        """errandd and all that it has started, pid → name; a session's own processes as well."""
+        """errandd and all that it has started, pid → name; a session's own processes as well. Without the launcher's forks, which come and go when it
+        likes: one measures the disk each time, one becomes a shim."""
         pid = self.pid()
-        return family(pid) if pid else {}
+        found = family(pid) if pid else {}
+        return {p: name for p, name in found.items() if name != LAUNCHER or not (stat := stat_of(p)) or found.get(stat[2]) != LAUNCHER}
 
     def find(self, name):
-        """The pids of errandd and its descendants of that name, the outermost first; the launcher's short-lived forks have its name, too."""
+        """The pids of errandd and its descendants of that name, the outermost first."""
         return [pid for pid, found in self.family().items() if found == name[:15]]
 
     def record(self, session, *name):

@@ -278,10 +278,10 @@ class Service:
         return {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8", "HOME": self.path("home"), "XDG_RUNTIME_DIR": self.path("run"),
                 "XDG_STATE_HOME": self.path("home"), "ERRAND_CONFIG": self.path("errand.json")}
 
-    def start_launcher(self, bailey=None):
+    def start_launcher(self, bailey=None, options=()):
         fd = os.dup(self.launch_socket.fileno())
         programs = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in (errand_test.program("errand-shim"), bailey or errand_test.program("bailey"))]
-        command, opened = activate(("launch", fd), program="errand-launch", arguments=("--shim-fd", str(programs[0]), "--bailey-fd", str(programs[1])))
+        command, opened = activate(("launch", fd), program="errand-launch", arguments=("--shim-fd", str(programs[0]), "--bailey-fd", str(programs[1]), *options))
         with open(self.log_path, "ab") as log:
             self.launcher = subprocess.Popen(command, pass_fds=[fd, opened, *programs], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
                                              env=self._environment())

@@ -130,9 +130,9 @@ class Test:
 
 
 @contextlib.contextmanager
-def temporary_directory(prefix="errand-test-"):
+def temporary_directory(prefix="errand-test-", where=None):
     # Not in the build tree: a socket's path may have 107 bytes only, and another account must be able to reach it.
-    directory = tempfile.mkdtemp(prefix=prefix)
+    directory = tempfile.mkdtemp(prefix=prefix, dir=where)
     os.chmod(directory, 0o755)
     try:
         yield directory

@@ -46,7 +46,7 @@ class Unit(Broker):
         threading.Thread(target=self._hear, daemon=True).start()
         self.spawn()
 
-    def spawn(self, stored=None, listeners=None):
+    def spawn(self, stored=None):
         """Starts the process with what is stored, or with other descriptors in its place."""
         environment, own_account, arguments = self.options
         command = [errand_test.program("test-activate")]

@@ -78,6 +78,7 @@ def make(label):
     owner.session(names["t"], "Grant", "ss", "first.example.com", "always")
     owner.create(names["p"], ["/bin/sleep", "infinity"])
     owner.start(names["a"], [AGENT], protocol="acp")
+    machine.wait_for(lambda: "Turn" in owner.describe(names["a"]), "word of its conversation, which is in what is told from then on")
 
 
 def path_of(interface, member, label):

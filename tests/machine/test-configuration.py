@@ -83,7 +83,7 @@ def _(t):
     write({"sandbox": {**SANDBOX, "env": {"NEW": "value"}, "egress": {"mode": "open"}}, "operators": [OPERATOR]})
     good("systemctl", "reload", "errandd.service")
     wait_for(lambda: "sessions have the variables: NEW" in report(), "the new configuration")
-    t.equal(status(), "Serving org.errand1", "the status")
+    wait_for(lambda: status() == "Serving org.errand1", "the status")
     t.equal(Client(OPERATOR).state("r1"), "running", "what an operator sees")
     owner.start("r2", ["/bin/sh", "-c", "echo $NEW; sleep 1000"])
     t.defer(owner.end, "r2")

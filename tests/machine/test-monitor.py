@@ -52,7 +52,7 @@ def _(t):
     Client(OTHER).start("m2", ["/bin/sleep", "1000"], project="other")
     for monitor in (owner, root):
         t.equal([(e["event"], e["session"], e.get("state")) for e in monitor.until("exited", "m1") if e["session"] == "m1" and e["event"] != "notice"],
-                [("new", "m1", "created"), ("state", "m1", "starting"), ("state", "m1", "running"), ("exited", "m1", None)], "events")
+                [("new", "m1", "created"), ("state", "m1", "starting"), ("state", "m1", "running"), ("state", "m1", "stopped"), ("exited", "m1", None)], "events")
     good("systemctl", "restart", "errandd.service")
     for monitor, sees in ((owner, {"m1"}), (other, {"m2"}), (root, {"m1", "m2"})):
         found = monitor.until("errandd-back")

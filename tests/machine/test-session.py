@@ -17,7 +17,7 @@ import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
-from errand_test import Failure, case, source  # noqa: E402
+from errand_test import case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, MEMBER, STRANGER = "alice", "carol", "mallory"
@@ -65,8 +65,11 @@ def _(t):
         wait_for(lambda: not machine.show("errand-session-b1.scope", "LoadState", "--user", "-M", "errand-agent@.host") == "loaded", "end of the scope")
         wait_for(lambda: not any(machine.is_active(u) for u in ("errand-broker@b1.service", "errand-broker@b1.socket", "errand-broker-control@b1.socket")),
                  "end of the broker's units")
+        stream = ""
+        while "Member=Exited" not in stream: # it prints when it comes to it
+            stream += monitor.stdout.readline()
         monitor.send_signal(signal.SIGINT)
-        stream = monitor.communicate()[0]
+        stream += monitor.stdout.read()
     for member in ("InterfacesAdded", "PropertiesChanged", "Exited"):
         t.contains(stream, f"Member={member}", "what busctl monitor saw")
     # By unicast, each one: a broadcast would have no destination.
@@ -193,7 +196,8 @@ def _(t):
 def _(t):
     t.log("journal", system.log)
     ends, dies = running(t, "e1"), running(t, "e2")
-    shims = {p for p in good("pgrep", "-u", "errand-agent", "-x", "errand-shim").split() if "in-e2" in good("pgrep", "-a", "-P", p)}
+    # One that is just being started, to wait for the next session, has no children.
+    shims = {p for p in good("pgrep", "-u", "errand-agent", "-x", "errand-shim").split() if "in-e2" in run("pgrep", "-a", "-P", p).out}
     t.equal(len(shims), 1, "shims of e2")
     good("systemctl", "stop", "errandd.service")
     ends.pipe.close()
@@ -225,13 +229,14 @@ def _(t):
     wait_for(lambda: not machine.is_active("errand-broker@k2.service"), "end of its broker")
 
 
+def one_of(found):
+    """The only one; None while there is none yet, or one that goes beside the one that comes."""
+    return found[0] if len(found) == 1 else None
+
+
 def shim_ahead():
     """The shim that waits for a session: a service keeps one."""
-    wait_for(lambda: run("pgrep", "-u", "errand-agent", "-x", "shim-ahead").out, "a shim that waits")
-    pids = good("pgrep", "-u", "errand-agent", "-x", "shim-ahead").split()
-    if len(pids) != 1:
-        raise Failure(f"{pids} wait")
-    return int(pids[0])
+    return int(wait_for(lambda: one_of(run("pgrep", "-u", "errand-agent", "-x", "shim-ahead").out.split()), "one shim that waits"))
 
 
 @case("C206: the shim that was started ahead is used, and sessions start where it is killed; it goes with its launcher")
@@ -258,11 +263,7 @@ def session_scopes():
 
 
 def scope_ahead():
-    wait_for(session_scopes, "a scope that is made ahead")
-    scopes = session_scopes()
-    if len(scopes) != 1:
-        raise Failure(f"{scopes} are there")
-    return scopes[0].removeprefix("errand-session-").removesuffix(".scope")
+    return wait_for(lambda: one_of(session_scopes()), "one scope, which is made ahead").removeprefix("errand-session-").removesuffix(".scope")
 
 
 def reload_with(sandbox, **limits):
@@ -293,6 +294,7 @@ def _(t):
     def ends(made):
         owner.session(made, "Stop")
         owner.wait(made, "stopped")
+        wait_for(lambda: f"errand-session-{made}.scope" not in session_scopes(), "end of its scope, which goes when it is empty")
 
     first = good("pgrep", "-u", "errand-agent", "-x", "bailey-ahead").split()
     t.equal(session(number), number, "its session")
@@ -300,12 +302,12 @@ def _(t):
     ends(number)
     before = scope_ahead()
     reload_with({"pids": 200}, brokersAhead=1)
-    wait_for(lambda: session_scopes() and scope_ahead() != before, "another one after a reload")
+    wait_for(lambda: scope_ahead() != before, "another one after a reload")
     made = session()
     t.equal(limit(made), "200", "the limit after a reload")
     ends(made)
     before = scope_ahead()
-    os.kill(int(good("pgrep", "-u", "errand-agent", "-x", "bailey-ahead")), signal.SIGKILL)
+    os.kill(int(wait_for(lambda: one_of(run("pgrep", "-u", "errand-agent", "-x", "bailey-ahead").out.split()), "what waits in it")), signal.SIGKILL)
     wait_for(lambda: before not in "".join(session_scopes()), "end of the scope")
     ends(session(before))
     before = scope_ahead()
@@ -314,10 +316,10 @@ def _(t):
     ends(session())
     before = scope_ahead()
     system.kill("errandd.service")
-    wait_for(lambda: session_scopes() and scope_ahead() != before, "another one for another errandd")
+    wait_for(lambda: scope_ahead() != before, "another one for another errandd")
     reload_with({}, brokersAhead=0)
     wait_for(lambda: not session_scopes(), "end of the last")
-    t.equal(run("pgrep", "-u", "errand-agent", "-x", "bailey-ahead").out, "", "what waits")
+    wait_for(lambda: not run("pgrep", "-u", "errand-agent", "-x", "bailey-ahead").out, "end of what waits")
 
 
 @case("a broker that is killed comes back with what was set up, and its session goes on")

@@ -14,7 +14,7 @@ import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
 from errand_bus import BusError  # noqa: E402
 from errand_machine import good, run  # noqa: E402
-from errand_system import ROOT, Client  # noqa: E402
+from errand_system import Client  # noqa: E402
 from errand_test import Failure, case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 from first_run import STEPS, _results  # noqa: E402

@@ -35,7 +35,7 @@ def ended(t, unit, result, status):
 
 
 def written(unit):
-    return good("journalctl", "--no-pager", "-q", "-o", "cat", "-u", unit)
+    return machine.journal("-u", unit, output="cat")
 
 
 def shell(text):
@@ -56,7 +56,7 @@ def _(t):
     t.equal(machine.show(unit, "ActiveState"), "inactive", "the unit")
     end = root.describe("nightly")
     t.equal((end["State"], end["ExitStatus"]), ("stopped", 143), "the session's end")
-    t.check(system.agent_manager("is-active", "errand-session-nightly.scope").status != 0, "its scope is there")
+    wait_for(lambda: system.agent_manager("is-active", "errand-session-nightly.scope").status != 0, "end of its scope, which goes when it is empty")
 
 
 @case("D007: what a session writes is no graver in the journal than anything else that it writes")
@@ -66,7 +66,7 @@ def _(t):
     good("systemctl", "start", unit)
     t.defer(good, "systemctl", "stop", unit)
     wait_for(lambda: "last\n" in written(unit), "its last line")
-    said = [json.loads(line) for line in good("journalctl", "-q", "--no-pager", "-o", "json", "--all", "-u", unit, "_COMM=errand").splitlines()]
+    said = [json.loads(line) for line in machine.journal("--all", "-u", unit, "_COMM=errand", output="json").splitlines()]
     for text in ("<0>one", "<0>two", "<1>four"):
         t.check(any(entry["MESSAGE"].endswith(text) for entry in said), f"{text} is not in {[entry['MESSAGE'][-40:] for entry in said]}")
     t.equal({entry["PRIORITY"] for entry in said}, {"6"}, "priorities")
@@ -80,8 +80,7 @@ def _(t):
         machine.unit(unit, f"[Service]\nType=oneshot\nUser={account}\nExecStart=errand run --system --project own{account} -- grave\n")
         t.defer(machine.no_unit, unit)
         good("systemctl", "start", unit)
-        good("journalctl", "--sync")
-        said = [json.loads(line) for line in good("journalctl", "-q", "--no-pager", "-o", "json", "--all", "-u", unit, "_COMM=errand").splitlines()]
+        said = [json.loads(line) for line in machine.journal("--all", "-u", unit, "_COMM=errand", output="json").splitlines()]
         shown = [(entry["MESSAGE"][-40:], entry["PRIORITY"]) for entry in said]
         for text in ("<0>one", "<1>two", "<0>three", "<2>five", "last"):
             t.check(any(message.endswith(text) and priority == "6" for message, priority in shown), f"{account}: {text} is not in {shown}")

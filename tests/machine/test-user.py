@@ -12,7 +12,7 @@ import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
 from errand_bus import BusError  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
-from errand_system import MANAGER, NAME, ROOT, SESSION, Client, Running  # noqa: E402
+from errand_system import MANAGER, ROOT, SESSION, Client, Running  # noqa: E402
 from errand_test import case  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 

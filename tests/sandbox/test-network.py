@@ -14,7 +14,7 @@ import sys
 import time
 
 import network
-from bailey import NOT_RUN, World, check, main
+from bailey import NOT_RUN, check, main
 from network import PASTA, PROBE, RULES, TUN, bound, hidden, pasta_as, rules, servers
 
 network.errand_world.enter()

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Processes, signals, terminals and descriptors of a run."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -265,52 +266,48 @@ def killed(world):
         p.stderr.close()
 
 
-def killed_early(world):
-    """The supervisor dies while the world is still being built: the child's first look finds it gone."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+@contextlib.contextmanager
+def handing_over(world):
+    """A run whose listener was handed over, and which waits for the answer: its process, and our end of the socket."""
     token = os.memfd_create("token")
     os.write(token, b"0" * 64)
     os.lseek(token, 0, os.SEEK_SET)
-    p = world.popen(["/usr/bin/touch", f"{world.work}/proof"], options=["--broker", str(theirs.fileno()), "--token", str(token)],
-                    pass_fds=(theirs.fileno(), token))
-    _, fds, *_ = socket.recv_fds(ours, 4096, 4)
-    # Whoever made the network namespace may not have been reaped yet.
-    until(lambda: len(children(p.pid)) == 1, "one process inside")
-    inside = children(p.pid)
-    p.kill()
-    until(lambda: not alive(inside[0]), "the child is gone", 5)
-    p.communicate()
-    check(not os.path.exists(f"{world.work}/proof"))
-    for fd in fds + [token]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        p = world.popen(["/usr/bin/touch", f"{world.work}/proof"], options=["--broker", str(theirs.fileno()), "--token", str(token)],
+                        pass_fds=(theirs.fileno(), token))
+        _, fds, *_ = socket.recv_fds(ours, 4096, 4)
+        yield p, ours
+    for fd in [*fds, token]:
         os.close(fd)
-    ours.close()
-    theirs.close()
+
+
+def killed_early(world):
+    """The supervisor dies while the world is still being built: the child's first look finds it gone."""
+    with handing_over(world) as (p, _):
+        # Whoever made the network namespace may not have been reaped yet.
+        until(lambda: len(children(p.pid)) == 1, "one process inside")
+        inside = children(p.pid)
+        p.kill()
+        until(lambda: not alive(inside[0]), "the child is gone", 5)
+        p.communicate()
+        check(not os.path.exists(f"{world.work}/proof"))
 
 
 def interrupted(world):
     """A signal during set-up: nothing runs."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    token = os.memfd_create("token")
-    os.write(token, b"0" * 64)
-    os.lseek(token, 0, os.SEEK_SET)
-    p = world.popen(["/usr/bin/touch", f"{world.work}/proof"], options=["--broker", str(theirs.fileno()), "--token", str(token)],
-                    pass_fds=(theirs.fileno(), token))
-    _, fds, *_ = socket.recv_fds(ours, 4096, 4)
-    inside = children(p.pid)[0]
-    p.terminate()
+    with handing_over(world) as (p, ours):
+        inside = children(p.pid)[0]
+        p.terminate()
 
-    def pending():
-        with open(f"/proc/{inside}/status") as f:
-            return any(int(line.split()[1], 16) & 1 << (signal.SIGTERM - 1) for line in f if line.startswith("ShdPnd"))
+        def pending():
+            with open(f"/proc/{inside}/status") as f:
+                return any(int(line.split()[1], 16) & 1 << (signal.SIGTERM - 1) for line in f if line.startswith("ShdPnd"))
 
-    until(pending, "the signal at PID 1")
-    ours.send(b'{"v":1,"type":"ready"}')
-    r = world.finish(p)
-    check(r.status == 125 and "signal 15" in r.err and not os.path.exists(f"{world.work}/proof"), r)
-    for fd in fds + [token]:
-        os.close(fd)
-    ours.close()
-    theirs.close()
+        until(pending, "the signal at PID 1")
+        ours.send(b'{"v":1,"type":"ready"}')
+        r = world.finish(p)
+        check(r.status == 125 and "signal 15" in r.err and not os.path.exists(f"{world.work}/proof"), r)
 
 
 def descriptors(world):

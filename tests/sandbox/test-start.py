@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Starting: what is built, what stops it, what is handed over. Whenever a run is refused, nothing has run."""
 
-import array
 import json
 import os
 import resource
@@ -296,7 +295,7 @@ def size_limit(world):
 class Broker:
     """The other end of a hand-over: takes the listener, gives one answer."""
 
-    def __init__(self, world, answer, token=TOKEN):
+    def __init__(self, answer, token=TOKEN):
         self.ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.answer, self.message, self.fds = answer, None, []
         self.token = os.memfd_create("token")
@@ -327,7 +326,7 @@ class Broker:
 
 
 def handed_over(world):
-    broker = Broker(world, b'{"v":1,"type":"ready"}')
+    broker = Broker(b'{"v":1,"type":"ready"}')
     code = ("import socket; s = socket.create_connection(('127.0.0.1', 3128)); s.sendall(b'hello'); "
             "print(s.recv(100).decode(), flush=True)")
     p = world.popen(["/usr/bin/python3", "-c", code], **broker.options())
@@ -358,16 +357,16 @@ def not_handed_over(world):
             (b'{"v":1,"type":"error","text":"token \\u001b[31mis wrong"}', "the broker refused: token \\x1b[31mis wrong"),
             (b"garbage", "not understood"), (b'{"v":2,"type":"ready"}', "not understood"), (b"{}", "not understood"),
             (b'{"v":1,"type":"ready"} trailing', "not understood"), (b"x" * 5000, "answer"), (None, "went away")):
-        broker = Broker(world, answer)
+        broker = Broker(answer)
         r = refused(world, "handing the listener to the broker", words, **broker.options())
         check(TOKEN not in r.err, r)
         broker.close()
     for token in ("", "short", TOKEN[:-1], TOKEN + "0", TOKEN + "\n\n", "g" * 64):
-        broker = Broker(world, b'{"v":1,"type":"ready"}', token)
+        broker = Broker(b'{"v":1,"type":"ready"}', token)
         refused(world, "token", **broker.options())
         broker.close()
     for call in ("clone3", "unshare"):
-        broker = Broker(world, b'{"v":1,"type":"ready"}')
+        broker = Broker(b'{"v":1,"type":"ready"}')
         refused(world, "own network namespace", without=[f"{call}:EPERM"], **broker.options())
         broker.close()
 

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Policy files that are found by walking: which count, in which order, and that none counts before it was accepted."""
 
-import fcntl
 import hashlib
 import json
 import os
@@ -12,7 +11,6 @@ import stat
 import subprocess
 import termios
 import threading
-import time
 
 from bailey import NOT_RUN, check, main
 

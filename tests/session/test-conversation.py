@@ -7,8 +7,6 @@ import os
 import re
 import secrets
 
-import errand_launch
-from errand_broker import sealed_memfd
 from errand_conversation import TIMES, Conversation, texts, wait_for
 from errand_launch import Launcher
 from errand_test import case, run

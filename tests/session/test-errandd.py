@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """errandd in embedded mode as a whole: its private socket, its children, its end."""
 
+import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 import errand_test  # noqa: E402
 from errand_bus import BusError, Connection  # noqa: E402
+from errand_command import Errand  # noqa: E402
 from errand_test import case, run  # noqa: E402
 
 MANAGER, SESSION, ROOT = "org.errand1.Manager", "org.errand1.Session", "/org/errand1"
@@ -213,6 +217,27 @@ def _(t):
     t.contains(full.stderr, "1 guarantee(s) cannot" if os.getuid() == 0 else "2 guarantee(s) cannot")
 
 
+@case("T: an errandd that leaves at the moment that it is called is no error: another one is started")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "true")
+    errand.end_daemon()
+    bus = os.path.join(errand.state, ".run", "bus")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as leaves:
+        leaves.bind(bus)
+        os.chmod(bus, 0o600)
+        leaves.listen()
+
+        def leave():
+            connection, _ = leaves.accept()
+            os.unlink(bus)
+            connection.close()
+        thread = threading.Thread(target=leave)
+        thread.start()
+        t.equal(errand.run("run", "--embedded", "-q", "echo", "it runs"), (0, "it runs\n", ""), "what is run")
+        thread.join()
+
+
 @case("what cannot be set up says why, and the session is failed")
 def _(t):
     d = Errandd(t, {"policyExtra": {"write": ["/proc"]}}).start()
@@ -256,7 +281,8 @@ def _(t):
     wait_for(t, lambda: list(d.children().values()).count("sleep") == 2, "both commands")
     uids = {}
     for pid, name in d.children().items():
-        uids.setdefault(name, []).append(_uid(pid))
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # the launcher's forks come and go
+            uids.setdefault(name, []).append(_uid(pid))
     for name in ("errand-launch", "errand-shim", "bailey", "sleep"):
         t.equal(set(uids[name]), {65534}, name)
     t.equal(len(set(uids["errand-broker"])), 2)
@@ -296,9 +322,9 @@ def _(t):
         for name in names:
             path = os.path.join(directory, name)
             if os.path.isfile(path):
-                with open(path, "rb") as f:
+                with contextlib.suppress(FileNotFoundError), open(path, "rb") as f:  # one that is put in another's place
                     data = f.read()
-                t.check(b"sk-real-" not in data and b"errand-session-" not in data, path)
+                    t.check(b"sk-real-" not in data and b"errand-session-" not in data, path)
 
 
 # Is refused a host, calls the provider without its stand-in, says so, and stays.

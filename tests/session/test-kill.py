@@ -5,8 +5,10 @@
 import json
 import os
 import signal
+import socket
 import time
 
+import errand_descriptors
 import errand_world
 from errand_run import PATIENCE, Errand, Watched, family, wait_for
 from errand_test import case, run
@@ -14,6 +16,7 @@ from run_story import RunStory
 
 errand_world.enter()
 
+CONTROL = 3  # a broker's descriptor of it, as by socket activation
 RECEIPT_AGE = 1.1  # seconds: a receipt is on the disk at most a second after its call
 
 
@@ -27,6 +30,8 @@ class Running:
         self.process = self.first.start("echo", "granted")
         self.process.stdout.readline()
         t.contains(self.process.stdout.readline(), "waiting", "the agent's second line")
+        # The launcher looks at the disk now, in a process of its name.
+        wait_for(lambda: len(self.errand.find("errand-launch")) == 1, "the end of that look")
         self.all = self.errand.family()
         # In the order of their making: bailey as it supervises, and as PID 1 of the session; the agent is what is left.
         bailey = [pid for pid, name in self.all.items() if name == "bailey"]
@@ -108,7 +113,7 @@ def _(t):
 def _(t):
     errand = Errand(t, {"sandbox": {"gracePeriodMs": 5000, "egress": {"allow": []}}, "timeouts": {"startupMs": 1000}})
     process, _ = errand.started("keeps", "/bin/sh", "-c", "echo here; read line")
-    (launcher,) = errand.find("errand-launch")
+    launcher = errand.find("errand-launch")[0]
     os.kill(launcher, signal.SIGSTOP)
     late = errand.start("/bin/sh", "-c", "read line; touch was-here", options=("--id", "late"))
     wait_for(lambda: "session late: failed" in errand.log(), "the end of the start")
@@ -145,6 +150,23 @@ def _(t):
     t.equal(line, "errand: the session's broker ended (signal 9) and cannot be brought back: it has no way out any more\n", "what errand run says")
     result = r.errand.run("grant", "s1", "denied.example")
     t.check(result.returncode == 1 and result.stderr, f"a grant to it: {result}")
+    r.go_on()
+    status, out, _ = r.ended()
+    t.check(not json.loads(out)["ok"], f"the agent: {out}")
+    t.equal(status, 1, "exit status")
+    t.equal(r.first.other_host.accepts(), [], "connections")
+    r.check_after(watched, "stopped", "exited", 1)
+
+
+@case("C161 S131: errandd's connection to a broker of its own breaks: it could not be told of a revocation, and so it is ended, which errand run says")
+def _(t):
+    r = Running(t)
+    watched = r.session()
+    r.first.grant("denied.example")
+    with errand_descriptors.opened(r.pids["errand-broker"]) as pidfd, socket.socket(fileno=errand_descriptors.duplicate(pidfd, CONTROL)) as control:
+        control.shutdown(socket.SHUT_RDWR)
+    line = r.process.stderr.readline()
+    t.equal(line, "errand: the session's broker ended (signal 9) and cannot be brought back: it has no way out any more\n", "what errand run says")
     r.go_on()
     status, out, _ = r.ended()
     t.check(not json.loads(out)["ok"], f"the agent: {out}")

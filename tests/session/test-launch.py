@@ -18,21 +18,37 @@ from errand_launch import Launcher, Watch, children, children_named, descendants
 from errand_test import case, run
 
 
+class Outputs:
+    """A session's output and errors."""
+
+    def __init__(self, *fds):
+        self.files = [os.fdopen(fd, encoding="utf-8") for fd in fds]
+
+    def line(self):
+        return self.files[0].readline()
+
+    def __call__(self):
+        """Both to their ends."""
+        result = []
+        for f in self.files:
+            with f:
+                result.append(f.read())
+        return result
+
+
 def pipe_stdio(text=b""):
-    """stdin that holds a text, stdout, stderr → (descriptors for the launch, a function that reads both to their ends)."""
+    """stdin that holds a text, stdout, stderr → (descriptors for the launch, what reads the two)."""
     stdin_read, stdin_write = os.pipe()
     os.write(stdin_write, text)
     os.close(stdin_write)
     out_read, out_write = os.pipe()
     err_read, err_write = os.pipe()
+    return {"stdin": stdin_read, "stdout": out_write, "stderr": err_write}, Outputs(out_read, err_read)
 
-    def read():
-        result = []
-        for fd in (out_read, err_read):
-            with os.fdopen(fd, encoding="utf-8") as f:
-                result.append(f.read())
-        return result
-    return {"stdin": stdin_read, "stdout": out_write, "stderr": err_write}, read
+
+def stopped(s):
+    """Its processes that job control has stopped."""
+    return [pid for pid in descendants(s.pid) if errand_launch.state_of(pid) == "T"]
 
 
 def core_limit(pid):
@@ -189,7 +205,7 @@ def _(t):
     for name, script in (("deaf", "trap '' TERM; setsid sleep 1000 & sleep 1000; sleep 1000"), ("stopped", "trap '' TERM; kill -STOP $$; sleep 1000")):
         s = launcher.session(name, "sh", "-c", script, graceMs=300).launch()
         s.started()
-        wait_for(lambda s=s: children_named(s, "sleep") or name == "stopped")
+        wait_for(lambda s=s, name=name: stopped(s) if name == "stopped" else children_named(s, "sleep"))
         left = [Watch(pid) for pid in descendants(s.pid)]
         begin = time.monotonic()
         t.equal(launcher.channel.request("stop", session=name)["type"], "ok", "stop")
@@ -301,15 +317,16 @@ def _(t):
     control = s.connect()
     wait_for(lambda: children_named(s, "sleep"))
     t.equal(control.request("status", watch=True)["state"], "running", "the state")
+    t.equal(read.line(), "run\n", "what it says first")
     t.equal(control.request("signal", signal=int(signal.SIGUSR1))["type"], "ok", "signal")
     t.equal(control.request("attach")["text"], "the session has no terminal", "attach")
-    time.sleep(0.2)  # two signals at one time are one
+    t.equal(read.line(), "usr1\n", "what it says to the first signal")  # two at one time are one
     t.equal(launcher.channel.request("kill", session="signals", signal=int(signal.SIGUSR1))["type"], "ok", "kill")
-    time.sleep(0.2)
+    t.equal(read.line(), "usr1\n", "what it says to the second one")
     t.equal(control.request("signal", signal=9)["type"], "ok", "signal 9")
     told = control.event("state")
     t.equal((told["state"], told["reason"], told["status"]), ("exited", "killed", 137), "what a watcher is told")
-    t.equal(read()[0], "run\nusr1\nusr1\n", "what it said")
+    t.equal(read()[0], "", "what it said after that")
     s.ended()
 
 

@@ -29,6 +29,7 @@ typedef struct World {
         char *exit_reason;
         int exit_status;
         unsigned n_exits;
+        SessionState told; /* by the observer: what a client knows that asks for nothing */
         char notices[4096];
 } World;
 
@@ -40,6 +41,7 @@ typedef struct Answer {
         ErrorCode code;
         char *text;
         int fd;
+        SessionState told; /* before it */
 } Answer;
 
 static void on_done(_unused_ Session *s, const Fault *fault, int fd, void *userdata) {
@@ -49,12 +51,18 @@ static void on_done(_unused_ Session *s, const Fault *fault, int fd, void *userd
         a->code = fault ? fault->code : ERROR_NONE;
         a->text = fault && fault->text ? strdup(fault->text) : NULL;
         a->fd = fd;
+        a->told = w.told;
 }
 
-static void on_exited(_unused_ Session *s, const char *reason, int status, _unused_ void *userdata) {
+static void on_changed(Session *s, _unused_ void *userdata) {
+        w.told = session_state(s);
+}
+
+static void on_exited(Session *s, const char *reason, int status, _unused_ void *userdata) {
         free(w.exit_reason);
         w.exit_reason = strdup(reason);
         w.exit_status = status;
+        CHECK_INT(w.told, session_state(s)); /* before this */
         w.n_exits++;
 }
 
@@ -84,7 +92,7 @@ static void open_manager(void) {
         check_fault(paths_open(w.paths, &f), &f);
         check_fault(config_load(w.paths, NULL, &config, &f), &f);
         check_fault(manager_new(w.event, w.paths, NULL, config, &w.manager, &f), &f);
-        manager_observe(w.manager, &(Observer){.session_exited = on_exited, .session_notice = on_notice});
+        manager_observe(w.manager, &(Observer){.session_changed = on_changed, .session_exited = on_exited, .session_notice = on_notice});
         w.n_exits = 0;
         w.notices[0] = 0;
 }
@@ -111,14 +119,11 @@ static void begin(const char *config) {
 }
 
 static void end(void) {
-        char command[128];
-
         close_manager();
         free(w.exit_reason);
-        (void) snprintf(command, sizeof(command), "%s", w.base);
         pid_t pid = fork();
         if (pid == 0) {
-                execl("/bin/rm", "rm", "-rf", "--", command, NULL);
+                execl("/bin/rm", "rm", "-rf", "--", w.base, NULL);
                 _exit(1);
         }
         (void) waitpid(pid, NULL, 0);
@@ -156,6 +161,7 @@ static void start(Session *s) {
         AWAIT(a.come);
         if (a.code != ERROR_NONE)
                 test_fail(__FILE__, __LINE__, "start: %s", a.text);
+        CHECK_INT(a.told, SESSION_RUNNING);
 }
 
 static char *transcript(Session *s) {
@@ -234,6 +240,7 @@ static void test_stops(void) {
         CHECK_INT(session_state(s), SESSION_STOPPING);
         AWAIT(a.come);
         CHECK_INT(a.code, ERROR_NONE);
+        CHECK_INT(a.told, SESSION_STOPPED);
         CHECK_INT(session_state(s), SESSION_STOPPED);
         CHECK_INT(w.exit_status, 137);
         CHECK_STR(w.exit_reason, "killed");

@@ -80,15 +80,15 @@ def _(t):
     errand.good("threads", "rm", "m1")
     t.equal(text.texts(9), [f"m1        {line}" for line in (
         f"new session of {me}, created", "starting", "running", f"granted by {me}: api.example.com, 10m (grant 1)", "grant 1 to api.example.com is over",
-        "refused: blocked.example, port 443", "exited with 3", "stopped", "its record was removed")], "the lines")
+        "refused: blocked.example, port 443", "stopped", "exited with 3", "its record was removed")], "the lines")
     found = objects.events(9)
-    t.equal([e["event"] for e in found], ["new", "state", "state", "granted", "grant-over", "refused", "exited", "state", "removed"], "the events")
+    t.equal([e["event"] for e in found], ["new", "state", "state", "granted", "grant-over", "refused", "state", "exited", "removed"], "the events")
     t.equal({e["session"] for e in found}, {"m1"}, "whose they are")
-    t.equal([found[i]["state"] for i in (0, 1, 2, 7)], ["created", "starting", "running", "stopped"], "the states")
+    t.equal([found[i]["state"] for i in (0, 1, 2, 6)], ["created", "starting", "running", "stopped"], "the states")
     t.equal({k: found[3][k] for k in ("number", "host", "duration", "grantedByUid")},
             {"number": 1, "host": "api.example.com", "duration": "10m", "grantedByUid": os.getuid()}, "the grant")
     t.equal((found[5]["host"], found[5]["port"], found[5]["count"]), ("blocked.example", 443, 1), "what was refused")
-    t.equal((found[6]["reason"], found[6]["status"]), ("exited", 3), "how it ended")
+    t.equal((found[7]["reason"], found[7]["status"]), ("exited", 3), "how it ended")
     errand.run("run", "--id", "m2", "no-such-program")
     ended = [e for e in other.events(4) if e["event"] == "exited"][0]
     t.equal((ended["session"], ended["reason"], ended["status"]), ("m2", "setup", 127), "the one that was asked for")
@@ -133,7 +133,7 @@ def _(t):
     sessions.serve()
     t.equal(monitor.events(2), [{"event": "errandd-back"}, {"event": "state", "session": "m1", "state": "failed"}], "what is told")
     sessions.call("m2", "Start")
-    t.equal([e["event"] for e in monitor.events(4)], ["state", "state", "exited", "state"], "what is told")
+    t.equal([e["event"] for e in monitor.events(4)], ["state", "state", "state", "exited"], "what is told")
     service.terminate()
     t.equal(monitor.events(1), [{"event": "errandd-gone"}], "what is told")
     sessions.serve()

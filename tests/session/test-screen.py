@@ -209,7 +209,8 @@ def _(t):
 @case("C206: a terminal that disappears leaves its session running; another one attaches to it")
 def _(t):
     errand, screen, _, _ = begin(t)
-    screen.line("$ERRAND run --embedded --id alone -- vi -u NONE -N kept; echo code-$?")
+    # It gets two SIGHUPs, of the terminal and of its shell. A leak sanitizer's helper dies of the second, and is waited for in a busy loop without end.
+    screen.line("ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 $ERRAND run --embedded --id alone -- vi -u NONE -N kept; echo code-$?")
     screen.wait("~")
     screen.type("istill here")
     screen.wait("still here")

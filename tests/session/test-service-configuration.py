@@ -12,7 +12,7 @@ import errand_launch
 import errand_test
 import errand_world
 from errand_bus import BusError
-from errand_service import ACCOUNT, MANAGER, ROOT, Service, Sessions, activate
+from errand_service import ACCOUNT, MANAGER, ROOT, Service, Sessions
 from errand_test import case, run
 
 errand_world.enter()

@@ -11,7 +11,7 @@ import sqlite3
 import errand_bus
 import errand_launch
 import errand_world
-from errand_service import ASK, BrokerUnit, MANAGER, ROOT, Service, Sessions, ask, begin
+from errand_service import ASK, BrokerUnit, MANAGER, ROOT, SESSION, Service, Sessions, ask, begin
 from errand_test import case, run
 
 errand_world.enter()
@@ -66,6 +66,48 @@ def test_away(t, end):
     t.equal(s.describe("a1")["RefusedCount"], 4, "refused")
     s.call("a1", "Collect")
     t.equal([os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")], [[], [], []], "sockets")
+
+
+@case("S131: a host that was granted is let through from the first moment that the session runs again")
+def granted_before(t):
+    service, s = begin(t)
+    s.create("a1", "/usr/bin/python3", "-c", ASK)
+    for answer in ("403", "502"):
+        with open(service.path("project", "ask-one.example.org"), "w", encoding="ascii"):
+            pass
+        s.call("a1", "Start")
+        t.equal(ask(service, "one.example.org"), answer, "the answer")
+        if answer == "403":
+            s.call("a1", "Grant", "ss", "one.example.org", "always")
+        s.call("a1", "Stop")
+
+
+@case("C200 C206: Kill and Resize are answered when their shim has done it, and not before")
+def asked(t):
+    service, s = begin(t)
+    s.start("a1", "sh", "-c", "trap 'echo size $(stty size)' USR1; echo here; while :; do sleep 0.01; done", interactive=("b", True))
+    errand_launch.wait_for(lambda: "here" in s.transcript("a1"))
+    (shim,) = service.shims()
+    path = f"{ROOT}/session/a1"
+    for member, signature, *values in (("Resize", "qq", 33, 99), ("Kill", "i", signal.SIGUSR1)):
+        os.kill(shim, signal.SIGSTOP)
+        try:
+            serial = s.bus.send(path, SESSION, member, signature, *values)
+            # Calls of one client are taken in their order: were it answered at once, that answer would be there first.
+            other = s.bus.send(path, SESSION, "Describe")
+            m = s.bus.await_reply(serial, other)
+            t.equal(m["reply_serial"], other, f"which is answered first while the shim does nothing about {member}")
+        finally:
+            os.kill(shim, signal.SIGCONT)
+        t.equal(s.bus.await_reply(serial)["kind"], 2, f"the answer to {member}")
+    errand_launch.wait_for(lambda: "size 33 99" in s.transcript("a1"))
+    s.call("a1", "Kill", "i", signal.SIGKILL)
+    wait_state(s, "a1", "stopped")
+    try:
+        s.call("a1", "Kill", "i", signal.SIGUSR1)
+        t.fail("a session that has ended took a signal")
+    except errand_bus.BusError as e:
+        t.equal(e.name, "org.errand1.Error.WrongState", e.text)
 
 
 @case("C200: a session goes on while errandd is restarted, and is the same")

@@ -2,90 +2,18 @@
 """Conversations with an agent over the bus: from Prompt by errandd, shim and sandbox to the agent, and back as Update."""
 
 import os
-import shutil
 import signal
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-import errand_bus  # noqa: E402
 import errand_launch  # noqa: E402
-import errand_test  # noqa: E402
 import errand_world  # noqa: E402
-from errand_service import ASK, MANAGER, ROOT, SESSION, Service, Sessions  # noqa: E402
+from errand_service import ASK, MANAGER, ROOT, SESSION  # noqa: E402
+from errand_talk import ACP, Talk, until  # noqa: E402
 from errand_test import case, run  # noqa: E402
 
 errand_world.enter()
 errand_world.world()
-
-ACP = {"protocol": ("s", "acp")}
-
-
-class Talk(Sessions):
-    def __init__(self, t, config=None):
-        super().__init__(Service(t, config={"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000}, **(config or {})}))
-        self.t = t
-        agent = self.service.path("project", "acp-agent")
-        shutil.copyfile(errand_test.source("tests", "session", "acp-agent"), agent)
-        os.chmod(agent, 0o755)
-        script = self.service.path("project", "until")
-        with open(script, "w", encoding="ascii") as f:
-            f.write("#!/bin/sh\nwhile ! test -e $1; do sleep 0.02; done\n")
-        os.chmod(script, 0o755)
-        self.serve()
-
-    def serve(self):
-        super().serve()
-        self.bus.call(ROOT, MANAGER, "Subscribe")
-
-    def agent(self, name, *options, ready=True, **more):
-        self.start(name, "./acp-agent", *options, **{**ACP, "network": ("s", "none"), **more})
-        if ready:
-            errand_launch.wait_for(lambda: "not answered" not in self.say(name, "!status"))
-
-    def say(self, name, text):
-        return self.call(name, "Say", "s", text)[0]
-
-    def prompt(self, name, text):
-        self.call(name, "Prompt", "s", text)
-
-    def update(self, name, kind, **fields):
-        """The next one of that kind, which is taken out; its fields."""
-        def fits(m):
-            return m["path"] == f"{ROOT}/session/{name}" and m["body"][0] == kind and all(m["body"][1].get(k) == v for k, v in fields.items())
-        return self.bus.signal("Update", fits)["body"][1]
-
-    def seen(self, name, *kinds):
-        """What has been told of it so far, by kind, and a number."""
-        self.bus.get(ROOT, MANAGER, "Version")
-        found = [m["body"] for m in self.bus.signals if m["member"] == "Update" and m["path"] == f"{ROOT}/session/{name}"]
-        return [(kind, fields.get("prompt")) for kind, fields in found if not kinds or kind in kinds]
-
-    def refused(self, error, text, function, *arguments, **options):
-        try:
-            answer = function(*arguments, **options)
-        except errand_bus.BusError as e:
-            self.t.equal(e.name, f"org.errand1.Error.{error}", e.text)
-            self.t.contains(e.text, text)
-            return
-        self.t.fail(f"{arguments} worked: {answer}")
-
-    def ask(self, host):
-        self.go(f"ask-{host}")
-        answer = self.service.path("project", f"answer-{host}")
-        errand_launch.wait_for(lambda: os.path.exists(answer))
-        with open(answer, encoding="ascii") as f:
-            text = f.read()
-        os.unlink(answer)
-        return text
-
-    def go(self, name):
-        with open(self.service.path("project", name), "w", encoding="ascii"):
-            pass
-
-
-def until(file):
-    """A step of the agent that ends when the file is there."""
-    return f"run ./until {file}"
 
 
 @case("D001: a prompt, what the agent does, and the end of its turn are told to who follows the session")
@@ -183,7 +111,16 @@ def killed(t):
     s.prompt("a2", "say other")
     s.service.kill()
     s.go("go")
-    s.serve()
+    # Whose shim has said nothing yet may have a turn.
+    (shim,) = (pid for pid in s.service.shims() if b"a1" in errand_launch.words_of(pid))
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        s.serve()
+        errand_launch.wait_for(lambda: "not answered" not in s.say("a2", "!status"))
+        t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other, before the first one has answered")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    errand_launch.wait_for(lambda: "not answered" not in s.say("a1", "!status"))
     t.contains(s.say("a1", "!status"), "Its agent works on prompt 1. 1 prompt waits.", "status")
     t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other")
     s.prompt("a1", "say three")
@@ -288,9 +225,10 @@ def configured(t):
 def idle(t):
     s = Talk(t, {"timeouts": {"idleMs": 1500}, "limits": {"maxConcurrentTurns": 1}})
     s.agent("a1")
+    s.prompt("a1", f"{until('go')}; sleep 4000")  # at once: it may take longer than the limit until the other one is there
     s.agent("a2")
-    s.prompt("a1", "sleep 4000")
     s.prompt("a2", "say two")
+    s.go("go")
     t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "a turn that is longer than the limit")
     t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "a prompt that waited for longer")
     t.equal(s.bus.signal("Exited")["body"][0], "idle", "reason")

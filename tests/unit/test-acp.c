@@ -12,6 +12,7 @@
 #include "shim/conversation.h"
 #include "shim/limits.h"
 #include "shim/speech.h"
+#include "shim/backlog.h"
 #include "shim/watcher.h"
 #include "test.h"
 
@@ -265,10 +266,10 @@ static void test_watcher(void) {
         CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
         Watcher w = {.fd = pair[0]};
         for (unsigned i = 0; i < 100000; i++)
-                CHECK_INT(watcher_send(&w, text, strlen(text), false), 0);
+                CHECK_INT(watcher_send(&w, text, strlen(text), 1, false), 0);
         CHECK(watcher_waits(&w) && w.size <= UPDATES_PENDING_BYTES + 256);
         for (unsigned i = 0; i < UPDATES_PENDING_MAX + 10; i++)
-                CHECK_INT(watcher_send(&w, text, strlen(text), true), 0);
+                CHECK_INT(watcher_send(&w, text, strlen(text), 1, true), 0);
         while (watcher_waits(&w)) {
                 got += drain(pair[1], &missed);
                 CHECK_INT(watcher_flush(&w), 0);
@@ -278,7 +279,7 @@ static void test_watcher(void) {
         CHECK(missed > 10 && w.size == 0 && w.n_kept == 0);
         /* An answer comes behind what was there before, with its descriptor. */
         while (!watcher_waits(&w))
-                CHECK_INT(watcher_send(&w, text, strlen(text), false), 0);
+                CHECK_INT(watcher_send(&w, text, strlen(text), 1, false), 0);
         _cleanup_close_ int fd = memfd_create("fd", MFD_CLOEXEC);
         CHECK_INT(watcher_reply(&w, answer, strlen(answer), fd), 0);
         for (bool answered = false; !answered;) {
@@ -293,7 +294,7 @@ static void test_watcher(void) {
                 CHECK_INT(watcher_flush(&w), 0);
         }
         while (!watcher_waits(&w))
-                CHECK_INT(watcher_send(&w, text, strlen(text), false), 0);
+                CHECK_INT(watcher_send(&w, text, strlen(text), 1, false), 0);
         int r = 0;
         for (unsigned i = 0; i <= UPDATES_PENDING_MAX && r >= 0; i++)
                 r = watcher_reply(&w, text, strlen(text), fd);
@@ -301,11 +302,79 @@ static void test_watcher(void) {
         CHECK_INT(watcher_done(&w), 1); /* answers are no updates */
         (void) drain(pair[1], &missed);
         /* Who is gone is told so by the first that cannot be sent; what it was owed counts as dropped. */
-        CHECK_INT(watcher_miss(&w, 3), 0);
+        CHECK_INT(watcher_miss(&w, 3, 3), 0);
         CHECK_INT(watcher_done(&w), 3);
         close(pair[1]);
-        CHECK(watcher_send(&w, text, strlen(text), true) < 0);
+        CHECK(watcher_send(&w, text, strlen(text), 1, true) < 0);
         close(pair[0]);
+}
+
+/* The numbers that were told, and in brackets what was missed up to which. */
+static void told_after(const Backlog *b, uint64_t after, uint64_t last, char *text, size_t room) {
+        int pair[2];
+        size_t n = 0;
+
+        CHECK_INT(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
+        Watcher w = {.fd = pair[0]};
+        CHECK_INT(backlog_tell(b, &w, after, last), 0);
+        CHECK_INT(watcher_flush(&w), 0);
+        text[0] = 0;
+        for (;;) {
+                _cleanup_(message_freep) Message *m = NULL;
+                uint64_t count, number;
+                JsonObject *fields;
+
+                if (message_receive(pair[1], &m, NULL) < 0)
+                        break;
+                CHECK(json_get_u64(message_object(m), "number", INT64_MAX, &number) >= 0);
+                if (json_get_object(message_object(m), "fields", &fields) >= 0 && json_get_u64(fields, "count", INT64_MAX, &count) >= 0)
+                        n += (size_t) snprintf(text + n, room - n, "[%llu to %llu] ", (unsigned long long) count, (unsigned long long) number);
+                else
+                        n += (size_t) snprintf(text + n, room - n, "%llu ", (unsigned long long) number);
+        }
+        (void) watcher_done(&w);
+        close(pair[0]);
+        close(pair[1]);
+}
+
+static void keep(Backlog *b, uint64_t number, size_t size) {
+        _cleanup_free_ char *text = malloc(size + 64);
+
+        CHECK(text);
+        int n = snprintf(text, size + 64, "{\"v\":1,\"type\":\"x\",\"number\":%llu,\"x\":\"%0*u\"}", (unsigned long long) number, (int) size, 0U);
+        backlog_add(b, number, text, (size_t) n);
+}
+
+static void test_backlog(void) {
+        Backlog b = {};
+        char text[4096];
+
+        told_after(&b, 0, 0, text, sizeof(text));
+        CHECK_STR(text, "");
+        told_after(&b, 3, 9, text, sizeof(text));
+        CHECK_STR(text, "[6 to 9] ");
+        keep(&b, 2, 1);
+        keep(&b, 5, 1);
+        keep(&b, 6, 1);
+        told_after(&b, 0, 9, text, sizeof(text));
+        CHECK_STR(text, "[1 to 1] 2 [2 to 4] 5 6 [3 to 9] ");
+        told_after(&b, 4, 6, text, sizeof(text));
+        CHECK_STR(text, "5 6 ");
+        told_after(&b, 6, 6, text, sizeof(text));
+        CHECK_STR(text, "");
+        for (unsigned i = 7; i < 1000; i++)
+                keep(&b, i, 1);
+        CHECK_INT(b.n, BACKLOG_MAX);
+        told_after(&b, 6, 999, text, sizeof(text));
+        CHECK(strncmp(text, "[929 to 935] 936 937 ", 21) == 0);
+        for (unsigned i = 1000; i < 1064; i++)
+                keep(&b, i, 16000);
+        CHECK(b.size <= BACKLOG_BYTES && b.n >= 15);
+        keep(&b, 1064, BACKLOG_BYTES);
+        told_after(&b, 1060, 1064, text, sizeof(text));
+        CHECK_STR(text, "1061 1062 1063 [1 to 1064] ");
+        backlog_done(&b);
+        CHECK(b.n == 0 && b.size == 0);
 }
 
 int main(void) {
@@ -316,6 +385,7 @@ int main(void) {
         RUN(test_output_closed, "an agent that closes its output ends what runs, and is stopped if it goes on");
         RUN(test_input_closed, "C206: one that has closed its input is given the time to end by itself");
         RUN(test_speech, "S217: what is said in pieces is scrubbed as one text, and comes in pieces that fit");
+        RUN(test_backlog, "C200: what was told last is told again from a number on, and what is not there any more is counted");
         RUN(test_watcher, "C190: who does not read costs a bounded memory, and is told what it missed");
         return TEST_END();
 }

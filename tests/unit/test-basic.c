@@ -45,6 +45,19 @@ static void test_path_from_working_directory(void) {
         }
 }
 
+static void test_path_make_absolute(void) {
+        static const char *const table[][2] = {{"/a/../b", "/b"}, {"env", "/usr/bin/env"}, {"../lib/", "/usr/lib"}, {".", "/usr/bin"}, {"", "/usr/bin"}};
+        _cleanup_close_ int before = open(".", O_PATH | O_CLOEXEC);
+
+        CHECK_INT(chdir("/usr/bin"), 0);
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                _cleanup_free_ char *out = NULL;
+                CHECK_INT(path_make_absolute(table[i][0], &out), 0);
+                CHECK_STR(out, table[i][1]);
+        }
+        CHECK_INT(fchdir(before), 0);
+}
+
 static void test_path_join(void) {
         _cleanup_free_ char *out = NULL;
         char *none = NULL;
@@ -86,6 +99,21 @@ static void test_parse(void) {
 static void test_escape(void) {
         _cleanup_free_ char *out = string_escape_control("a\nb\t\x1b[31m\x7f \xc3\xa9 \xff \xc2\x9b \xed\xa0\x80");
         CHECK_STR(out, "a\\nb\\t\\x1b[31m\\x7f \xc3\xa9 \\xff \\xc2\\x9b \\xed\\xa0\\x80");
+}
+
+static void test_append(void) {
+        _cleanup_free_ char *text = NULL, *joined = NULL, *nothing = NULL;
+        char *list[] = {(char *) "a", (char *) "", (char *) "c", NULL};
+
+        CHECK_INT(string_append(&text, "%s", ""), 0);
+        CHECK_STR(text, "");
+        CHECK_INT(string_append(&text, "%d%s", 12, "x"), 0);
+        CHECK_INT(string_append(&text, "%s%s", text, "!"), 0); /* of itself, too */
+        CHECK_STR(text, "12x12x!");
+        joined = strv_join(list, ", ");
+        CHECK_STR(joined, "a, , c");
+        nothing = strv_join(NULL, ", ");
+        CHECK_STR(nothing, "");
 }
 
 static void test_distance(void) {
@@ -220,9 +248,11 @@ static void test_sha256(void) {
 int main(void) {
         RUN(test_path_collapse, "paths collapse by text");
         RUN(test_path_from_working_directory, "paths from the working directory on");
+        RUN(test_path_make_absolute, "a path as it is seen from the root");
         RUN(test_path_join, "a relative path cannot leave its base");
         RUN(test_parse, "numbers, sizes, ports and listen addresses are strict");
         RUN(test_escape, "control characters from outside are shown, not sent to a terminal");
+        RUN(test_append, "a text grows, and a list becomes one");
         RUN(test_distance, "edit distance");
         RUN(test_json_writer, "the JSON writer gives valid JSON for any bytes");
         RUN(test_secret, "S044: a minted secret reads errand-session- and 64 hex digits");

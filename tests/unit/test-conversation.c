@@ -136,7 +136,7 @@ static void begin(const char *conversation_text) {
         shim = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         close(listener);
         CHECK(shim >= 0);
-        CHECK_INT(conversation_new(client, &turns, "a1", 1000, false, &(ConversationHandler){.update = on_update}, &conversation), 0);
+        CHECK_INT(conversation_new(client, &turns, "a1", 1000, false, false, &(ConversationHandler){.update = on_update}, &conversation), 0);
         uint64_t serial = request("status", NULL);
         if (conversation_text)
                 state(serial, conversation_text);
@@ -307,7 +307,7 @@ static void test_over(void) {
         tell("turn-started", "\"prompt\":1");
         told[0] = 0;
         shim = safe_close(shim);
-        expect(answers, "p: fine|p: fine|p: it ended before it had answered|");
+        expect(answers, "p: fine|p: fine|p: gone|");
         expect(told, "turn-ended 1 error gone|turn-ended 2 error gone|");
         CHECK(!conversation && turns.running == 0 && turns.waiting == 0 && !turns.seats);
         end();
@@ -407,6 +407,115 @@ static void test_broken(void) {
         end();
 }
 
+/* The connection breaks; another one is there, over which the shim has been asked where it is: the number of the last update that it is to tell after. */
+static uint64_t again(uint64_t *ret_serial) {
+        _cleanup_(message_freep) Message *m = NULL;
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        uint64_t after;
+        bool watch;
+
+        conversation_detach(conversation);
+        client = shim_client_free(client);
+        shim = safe_close(shim);
+        int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/shim", directory);
+        (void) unlink(address.sun_path);
+        CHECK(listener >= 0 && bind(listener, (struct sockaddr *) &address, sizeof(address)) == 0 && listen(listener, 1) == 0);
+        CHECK_INT(shim_client_new(event, place, "shim", getuid(), on_gone, NULL, &client), 0);
+        shim = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        close(listener);
+        CHECK_INT(conversation_attach(conversation, client), 0);
+        *ret_serial = request("status", &m);
+        CHECK(json_get_bool(message_object(m), "watch", &watch) >= 0 && watch);
+        return json_get_u64(message_object(m), "after", INT64_MAX, &after) < 0 ? UINT64_MAX : after;
+}
+
+static void counted(const char *kind, const char *fields, unsigned number) {
+        say("{\"v\":1,\"type\":\"update\",\"kind\":\"%s\",\"fields\":{%s},\"number\":%u}", kind, fields, number);
+}
+
+static void counted_state(uint64_t serial, const char *conversation_text, unsigned number) {
+        say("{\"v\":1,\"type\":\"status\",\"serial\":%llu,\"state\":\"running\",\"told\":%u,\"conversation\":%s}", (unsigned long long) serial, number,
+            conversation_text);
+}
+
+static uint64_t requested_prompt(uint64_t wanted) {
+        _cleanup_(message_freep) Message *m = NULL;
+        uint64_t number;
+
+        uint64_t serial = request("prompt", &m);
+        CHECK(json_get_u64(message_object(m), "number", 99, &number) >= 0);
+        CHECK_INT(number, wanted);
+        CHECK(message_peek_fd(m, "text") >= 0);
+        return serial;
+}
+
+/* Of five that were sent one was told to be queued, one is so by the state, one had its turn, one was taken and is gone, and two were not taken. */
+static void test_again(void) {
+        uint64_t serial;
+
+        begin(NULL);
+        counted_state(1, FRESH, 7);
+        for (unsigned i = 1; i <= 6; i++) {
+                (void) prompt("p");
+                (void) requested_prompt(i);
+        }
+        CHECK_INT(again(&serial), 7);
+        CHECK(prompt("late") == 0 && quiet()); /* behind the others */
+        counted("queued", "\"prompt\":1", 8);
+        counted("turn-started", "\"prompt\":1", 9);
+        expect(answers, "p: fine|");
+        counted("missed", "\"count\":3", 12);
+        expect(told, "queued 1|turn-started 1|missed 3|");
+        counted_state(serial, "{\"ready\":true,\"turn\":1,\"queued\":[2,3],\"last\":4}", 12);
+        expect(answers, "p: fine|p: fine|p: errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells|");
+        for (unsigned i = 5; i <= 7; i++)
+                ok(requested_prompt(i));
+        expect(answers, "p: fine|p: fine|late: fine|");
+        CHECK(turns.running == 1 && turns.waiting == 5 && quiet());
+        end();
+}
+
+static void test_again_turn(void) {
+        uint64_t serial;
+        Fault f = {};
+
+        /* One that was asked for: it is not asked for twice when it began, and is when not. */
+        for (unsigned began = 0; began < 2; began++) {
+                begin(NULL);
+                counted_state(1, FRESH, 0);
+                (void) prompt("p");
+                ok(requested_prompt(1));
+                (void) request("turn", NULL);
+                CHECK_INT(again(&serial), 0);
+                CHECK_INT(turns.running, 1);
+                if (began)
+                        counted("turn-started", "\"prompt\":1", 2);
+                counted_state(serial, began ? "{\"ready\":true,\"turn\":1,\"queued\":[],\"last\":1}" : "{\"ready\":true,\"turn\":0,\"queued\":[1],\"last\":1}", 2);
+                if (!began)
+                        (void) request("turn", NULL);
+                CHECK(turns.running == 1 && quiet());
+                end();
+        }
+        /* What cannot be asked twice is told so, and so is everybody when there is no connection for a while. */
+        begin("{\"ready\":true,\"turn\":1,\"queued\":[],\"last\":1}");
+        CHECK_INT(conversation_interrupt(conversation, on_done, (void *) "i", &f), 0);
+        (void) prompt("p");
+        conversation_detach(conversation);
+        expect(answers, "i: errandd's connection to its shim broke, and whether that got to its agent is not known; see how the session is, and ask again|");
+        conversation_give_up(conversation);
+        expect(answers, "p: errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells|");
+        CHECK(prompt("late") < 0 && conversation_interrupt(conversation, on_done, (void *) "i", &f) < 0);
+        expect(answers, "late: the shim of session a1 cannot be reached at the moment, and errandd goes on trying; ask again in a while|");
+        fault_done(&f);
+        /* A shim that counts nothing is asked as if by a new errandd. */
+        CHECK(again(&serial) == UINT64_MAX);
+        state(serial, "{\"ready\":true,\"turn\":0,\"queued\":[2],\"last\":2}");
+        expect(told, "turn-ended 1 error it is over, and how |");
+        (void) request("turn", NULL);
+        end();
+}
+
 int main(void) {
         log_setup("test", LOG_LEVEL_ERROR - 1);
         if (sd_event_new(&event) < 0 || !mkdtemp(directory))
@@ -421,6 +530,8 @@ int main(void) {
         RUN(test_over, "when the shim goes everybody who waits is told, and each prompt has one end");
         RUN(test_limits, "so many prompts wait, of a session and of all");
         RUN(test_nonsense, "a shim that talks nonsense changes nothing");
+        RUN(test_again, "C200: over a new connection each prompt that was sent is found, sent again, or told not to be known");
+        RUN(test_again_turn, "C200: over a new connection no turn is asked for twice, and what cannot be known is told so");
         RUN(test_broken, "a shim that does not hold to the protocol is not talked to any more");
         end();
         char path[64];

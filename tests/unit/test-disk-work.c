@@ -2,11 +2,13 @@
 /* What happens to a session while the disk takes its time: its thread is held at a pipe, and what was asked for waits behind it. */
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "errandd/disk-work.h"
+#include "errandd/project.h"
 #include "errandd/record.h"
 #include "errandd/session-run.h"
 #include "test.h"
@@ -114,6 +116,11 @@ static void on_removed(_unused_ Manager *m, _unused_ const char *id, int error, 
         *(Answer *) userdata = (Answer){.n = 1, .code = error};
 }
 
+static bool on_claimed(_unused_ const Fault *fault, _unused_ bool made, void *userdata) {
+        ((Answer *) userdata)->n++;
+        return true;
+}
+
 static size_t grants_on_disk(const char *id) {
         _cleanup_close_ int dir = record_open(w.m.records, id);
         _cleanup_free_ char *problem = NULL;
@@ -151,6 +158,7 @@ static void test_again(void) {
                 CHECK(sd_event_run(w.event, LONG_USEC) > 0);
         CHECK_INT(removed.code, 0);
         manager_remove(&w.m, w.session);
+        session_forget_grant_waits(w.session, true);
         session_free(w.session);
         w.session = add("one");
         release();
@@ -195,6 +203,112 @@ static void test_ends(void) {
         release();
         CHECK(more.n == 1 && more.code == ERROR_NONE);
         CHECK_INT(grants_on_disk("one"), 1);
+        end();
+}
+
+/* Nothing can be put beside a grants.json then: each write of one fails. */
+static void block(bool yes) {
+        _cleanup_close_ int dir = record_open(w.m.records, "one");
+
+        CHECK_INT(yes ? mkdirat(dir, ".grants.json.tmp", 0700) : unlinkat(dir, ".grants.json.tmp", AT_REMOVEDIR), 0);
+}
+
+/* As a process that was killed at this moment leaves it. */
+static size_t refused_on_disk(const char *host) {
+        _cleanup_close_ int dir = record_open(w.m.records, "one");
+        _cleanup_free_ char *problem = NULL;
+        size_t n = 0;
+        GrantList l;
+
+        CHECK_INT(grant_list_read(dir, &l, &problem), 0);
+        for (size_t i = 0; i < l.n_grants; i++)
+                n += streq(l.grants[i].host, host);
+        grant_list_done(&l);
+        return n;
+}
+
+static void on_given_look(_unused_ Session *s, const Grant *g, const Fault *fault, void *userdata) {
+        on_given(s, g, fault, userdata);
+        CHECK_INT(refused_on_disk("refused.example"), 0);
+}
+
+static void wait_answer(const Answer *a) {
+        while (a->n == 0)
+                CHECK(sd_event_run(w.event, LONG_USEC) > 0);
+}
+
+static void test_refused(void) {
+        Answer refused = {}, given = {}, revoked = {};
+        Fault f = {};
+
+        begin();
+        hold();
+        CHECK_INT(session_grant(w.session, &owner, "refused.example", "always", on_given, &refused, &f), 0);
+        hold();
+        CHECK_INT(session_grant(w.session, &owner, "given.example", "always", on_given_look, &given, &f), 0);
+        block(true);
+        CHECK(write(w.gate[1], "x", 1) == 1);
+        wait_answer(&refused);
+        CHECK_INT(refused.code, ERROR_STORAGE);
+        CHECK_INT(refused_on_disk("refused.example"), 0);
+        block(false);
+        CHECK(write(w.gate[1], "x", 1) == 1);
+        wait_answer(&given);
+        CHECK_INT(given.code, ERROR_NONE);
+        CHECK_INT(w.session->grants.n_grants, 1);
+        CHECK_INT(worker_wait(w.m.disk, LONG_USEC), 0);
+        CHECK_INT(grants_on_disk("one"), 1);
+
+        /* Both are refused that were to go in one text, and a revocation counts, is told not to be on disk, and gets there when it can. */
+        refused = given = (Answer){};
+        block(true);
+        hold();
+        CHECK_INT(session_revoke(w.session, 2, on_done, &revoked, &f), 0);
+        CHECK_INT(session_grant(w.session, &owner, "refused.example", "always", on_given, &refused, &f), 0);
+        CHECK_INT(session_grant(w.session, &owner, "refused.example", "always", on_given, &refused, &f), 0);
+        CHECK(write(w.gate[1], "x", 1) == 1);
+        while (refused.n < 2)
+                CHECK(sd_event_run(w.event, LONG_USEC) > 0);
+        CHECK(revoked.n == 1 && revoked.code == ERROR_STORAGE && refused.code == ERROR_STORAGE);
+        CHECK(w.session->grants.n_grants == 0 && grants_on_disk("one") == 1);
+        block(false);
+        while (grants_on_disk("one") > 0)
+                CHECK(sd_event_run(w.event, LONG_USEC) > 0);
+        CHECK_INT(worker_wait(w.m.disk, LONG_USEC), 0);
+        end();
+}
+
+static void test_claims(void) {
+        const Caller one = {.uid = 1001}, other = {.uid = 1002};
+        char root[] = "/nowhere/of/test-disk-work", name[16];
+        Answer a = {};
+        Config c = {.project_root = root};
+        Paths paths = {.state = w.path};
+
+        begin();
+        worker_free(w.m.disk);
+        CHECK_INT(worker_new(w.event, "test", 1024, &w.m.disk), 0);
+        w.m.config = &c;
+        w.m.paths = &paths;
+        w.m.owners = project_owners_open(w.state);
+        CHECK(w.m.owners >= 0);
+        hold();
+        for (unsigned i = 0; i < 256; i++) {
+                Fault f = {};
+
+                (void) snprintf(name, sizeof(name), "p%u", i);
+                CHECK_INT(manager_claim_project(&w.m, &one, name, on_claimed, &a, &f), 0);
+        }
+        Fault f = {};
+        CHECK(manager_claim_project(&w.m, &one, "more", on_claimed, &a, &f) < 0 && f.code == ERROR_LIMIT);
+        fault_done(&f);
+        CHECK_INT(manager_claim_project(&w.m, &other, "other", on_claimed, &a, &f), 0);
+        release();
+        CHECK_INT(a.n, 257);
+        CHECK(!w.m.claims);
+        project_tally_done(&w.m.tally);
+        safe_close(w.m.owners);
+        CHECK_INT(unlinkat(w.state, ".projects", AT_REMOVEDIR), 0);
         end();
 }
 
@@ -252,6 +366,8 @@ int main(void) {
         RUN(test_use, "T020: the use of a grant waits for the disk once, however often it is told");
         RUN(test_ends, "T020: however many grants end meanwhile, that waits for the disk once");
         RUN(test_checkpoint, "T020: the receipts' journal waits for the disk once, and receipts not at all");
+        RUN(test_refused, "C200: a grant that was refused is on disk at no later moment; a revocation gets there when the disk takes it");
+        RUN(test_claims, "C204: projects that are being claimed count for the account that claims them");
         RUN(test_removed, "a record that has gone can be removed again");
         return TEST_END();
 }

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Connections of a process that runs, reached from outside: it does not know what hit it."""
+
+import contextlib
+import ctypes
+import os
+import socket
+
+import errand_launch
+
+PIDFD_GETFD = 438  # kernel 5.6
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def duplicate(pidfd, fd):
+    copy = LIBC.syscall(PIDFD_GETFD, pidfd, fd, 0)
+    if copy < 0:
+        raise OSError(ctypes.get_errno(), "pidfd_getfd")
+    return copy
+
+
+@contextlib.contextmanager
+def opened(pid):
+    pidfd = os.pidfd_open(pid)
+    try:
+        yield pidfd
+    finally:
+        os.close(pidfd)
+
+
+def connection(pid, path, own=False):
+    """Of that process to the socket whose path ends so, or, own, which it has accepted there: its number and a copy of it, (number, socket); None: there
+    is none."""
+    with opened(pid) as pidfd:
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                if not os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
+                    continue
+                copy = socket.socket(fileno=duplicate(pidfd, int(name)))
+                with contextlib.suppress(OSError):
+                    other = copy.getpeername()  # there is none of one that listens
+                    if copy.family == socket.AF_UNIX and str(copy.getsockname() if own else other).endswith(path):
+                        return int(name), copy
+                copy.close()
+    return None
+
+
+def wait_connection(pid, path, own=False):
+    found = []
+
+    def look():
+        found.extend(filter(None, [connection(pid, path, own)]))
+        return found
+    errand_launch.wait_for(look)
+    return found[0]
+
+
+def break_connection(pid, path, notices=True):
+    """The one that is there, or comes. notices: and waits until the process has closed it."""
+    _, copy = wait_connection(pid, path)
+    broken = os.fstat(copy.fileno()).st_ino
+    copy.shutdown(socket.SHUT_RDWR)
+    copy.close()
+
+    def open_still():
+        found = connection(pid, path)
+        if not found:
+            return False
+        with found[1]:
+            return os.fstat(found[1].fileno()).st_ino == broken
+    if notices:
+        errand_launch.wait_for(lambda: not open_still())
