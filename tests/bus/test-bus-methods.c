@@ -354,11 +354,11 @@ static void test_said(void) {
                             "with ! is said to the agent");
         check_said("!status", "Session a1 is created.");
         w.manager->talks = true;
-        w.manager->conversation = (ConversationState){.ready = true, .turn = true, .prompt = 4, .queued = 2, .n_questions = 1, .questions = {9}};
+        w.manager->conversation = (ConversationState){.reached = true, .known = true, .ready = true, .turn = true, .prompt = 4, .queued = 2, .n_questions = 1, .questions = {9}};
         check_said("!status", "Session a1 is created. Its agent works on prompt 4. 2 prompts wait. It asks, as its transcript has it: !answer 9 OPTION answers.");
         check_said("go on", "It waits: the agent has 3 to do before it.");
         CHECK_STR(w.manager->seen_text, "go on");
-        w.manager->conversation = (ConversationState){.ready = true};
+        w.manager->conversation = (ConversationState){.reached = true, .known = true, .ready = true};
         check_said("!status", "Session a1 is created. Its agent waits for a prompt.");
         check_said(" !stop", "It is on its way to the agent.");
         CHECK_STR(w.manager->seen_text, " !stop");
