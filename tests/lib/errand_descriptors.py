@@ -5,10 +5,12 @@ import contextlib
 import ctypes
 import os
 import socket
+import stat
 
 import errand_launch
 
 PIDFD_GETFD = 438  # kernel 5.6
+NUMBERS = 256      # more than a test's errandd or broker has
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -32,16 +34,20 @@ def connection(pid, path, own=False):
     """Of that process to the socket whose path ends so, or, own, which it has accepted there: its number and a copy of it, (number, socket); None: there
     is none."""
     with opened(pid) as pidfd:
-        for name in os.listdir(f"/proc/{pid}/fd"):
+        for number in range(NUMBERS):  # an ordinary account may copy them, and not list those of a process that is not dumpable
+            try:
+                copy = duplicate(pidfd, number)
+            except OSError:
+                continue
+            if not stat.S_ISSOCK(os.fstat(copy).st_mode):
+                os.close(copy)
+                continue
+            copy = socket.socket(fileno=copy)
             with contextlib.suppress(OSError):
-                if not os.readlink(f"/proc/{pid}/fd/{name}").startswith("socket:"):
-                    continue
-                copy = socket.socket(fileno=duplicate(pidfd, int(name)))
-                with contextlib.suppress(OSError):
-                    other = copy.getpeername()  # there is none of one that listens
-                    if copy.family == socket.AF_UNIX and str(copy.getsockname() if own else other).endswith(path):
-                        return int(name), copy
-                copy.close()
+                other = copy.getpeername()  # there is none of one that listens
+                if copy.family == socket.AF_UNIX and str(copy.getsockname() if own else other).endswith(path):
+                    return number, copy
+            copy.close()
     return None
 
 
