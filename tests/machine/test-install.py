@@ -44,7 +44,7 @@ def _(t):
 
     done = run("systemd-tmpfiles", "--create", "/usr/lib/tmpfiles.d/errand.conf")
     t.equal((done.status, done.err), (0, ""), "making them again")
-    t.each([("/run/errand", "root", "root", "0o755"), ("/run/errand/broker", "root", "root", "0o755"),
+    t.each([("/run/errand", "root", "root", "0o755"), ("/run/errand/broker", "root", "errand", "0o750"),
             ("/run/errand/shim", "errand-agent", "errand", "0o2750"), ("/var/lib/errand", "errand", "errand-agent", "0o2710"),
             ("/srv/errand", "errand-agent", "errand-agent", "0o2775"), ("/etc/errand", "root", "root", "0o755"),
             ("/etc/errand/sessions.d", "root", "root", "0o755"), ("/etc/errand/credentials", "root", "root", "0o700"), ("/var/lib/errand-agent", "root", "root", "0o755")], check)
