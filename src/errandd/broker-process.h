@@ -50,7 +50,7 @@ typedef struct BrokerUnit {
         bool running;  /* an earlier errandd started it: it is connected to, and not started */
 } BrokerUnit;
 
-/* errand-broker-control@SESSION.socket and errand-broker@SESSION.socket, of which the first connection starts errand-broker@SESSION.service. */
+/* errand-broker@SESSION.socket, and the errand-broker-control@SESSION.socket that it requires, of which the first connection starts errand-broker@SESSION.service. */
 int broker_units_new(sd_event *event, const BrokerUnit *unit, const BrokerProcessHandler *handler, BrokerProcess **ret, Fault *f);
 /* Those of a session that nobody knows of; nobody waits for it. */
 void broker_units_stop(Units *units, const char *session);

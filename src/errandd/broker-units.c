@@ -9,7 +9,7 @@
 #include "errandd/channel.h"
 #include "shared/session-id.h"
 
-#define N_SOCKETS 2U
+#define STARTED 1U /* the unit that is asked for: it has the control socket started before it, in one transaction that polkit is asked about once */
 #define N_UNITS 3U
 #define UNIT_NAME_MAX 64U
 
@@ -182,8 +182,8 @@ int broker_units_new(sd_event *event, const BrokerUnit *unit, const BrokerProces
         int r = u->directory < 0 ? -errno : 0;
         if (unit->running && r >= 0)
                 begin_later(u);
-        for (size_t i = 0; !unit->running && i < N_SOCKETS && r >= 0; i++)
-                r = ask(u, i, false);
+        if (!unit->running && r >= 0)
+                r = ask(u, STARTED, false);
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker's units cannot be asked for: %s", strerror(-r));
         *ret = TAKE_PTR(p);

@@ -176,18 +176,21 @@ class ServiceManager(threading.Thread):
 
     def _carry_out(self, verb, name, done):
         result = "done"
-        if self.fail and self.fail in name and verb == "StartUnit":
+        base, suffix = name.rsplit(".", 1)
+        kind, session = base.split("@")
+        if self.fail and verb == "StartUnit" and self.fail in name:
             result = "failed"
+        elif self.fail and verb == "StartUnit" and self.fail in f"errand-broker-control@{session}.socket":
+            result = "dependency"
         else:
-            base, suffix = name.rsplit(".", 1)
-            kind, session = base.split("@")
             unit = self.units.setdefault(session, BrokerUnit(self, session))
             if suffix == "service":
                 unit.stop_service()
             elif verb == "StartUnit":
                 if unit.stopped:
                     unit = self.units[session] = BrokerUnit(self, session)
-                unit.start_socket("control" if kind.endswith("control") else "session")
+                for which in ("control", "session"):  # the second has Requires= and After= the first
+                    unit.start_socket(which)
             else:
                 unit.stop_socket("control" if kind.endswith("control") else "session")
         self.bus.emit(*done, result)

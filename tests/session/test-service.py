@@ -29,10 +29,10 @@ def whole(t):
     d = s.describe("a1")
     t.equal((d["State"], d["BrokerUnit"], d["ScopeUnit"]), ("running", "errand-broker@a1.service", ""), "description")
     errand_launch.wait_for(lambda: s.transcript("a1") == "hello\n")
-    t.equal(service.manager.asked, [("StartUnit", "errand-broker-control@a1.socket"), ("StartUnit", "errand-broker@a1.socket")], "jobs")
+    t.equal(service.manager.asked, [("StartUnit", "errand-broker@a1.socket")], "jobs")
     s.call("a1", "Stop")
     t.equal(s.state("a1"), ("stopped", "signal", 143), "state")
-    t.equal(service.manager.asked[2:], [("StopUnit", "errand-broker-control@a1.socket"), ("StopUnit", "errand-broker@a1.socket"),
+    t.equal(service.manager.asked[1:], [("StopUnit", "errand-broker-control@a1.socket"), ("StopUnit", "errand-broker@a1.socket"),
                                         ("StopUnit", "errand-broker@a1.service")], "jobs")
     t.equal(s.describe("a1")["BrokerUnit"], "", "unit of an ended session")
     t.equal([os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")], [[], [], []], "sockets")
@@ -333,7 +333,7 @@ def unit_refused(t):
     service.manager.refuse = "errand-broker@a1"
     fails("a1", "errand.rules")
     service.manager.refuse, service.manager.fail = None, "errand-broker-control@a2"
-    fails("a2", "errand-broker-control@a2.socket cannot be started: it failed")
+    fails("a2", "errand-broker@a2.socket cannot be started: a unit that it needs failed")
     t.equal(os.listdir(service.path("project")), [], "what ran")
     errand_launch.wait_for(lambda: [os.listdir(service.runtime(n)) for n in ("broker", "session", "shim")] == [[], [], []])
 
