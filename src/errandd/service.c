@@ -22,6 +22,7 @@ typedef struct Service {
         Authorizer *authorizer; /* polkit's; NULL: the same account alone */
         bool lost;              /* the bus is gone */
         bool reloading;         /* a signal asked for it, so that the service manager waits for word of its end */
+        bool refused;           /* the status says that what is there is */
 } Service;
 
 static void tell_ready(Service *s) {
@@ -42,8 +43,12 @@ static void on_reloaded(const Fault *fault, void *userdata) {
                 log_error("the configuration before stays in force");
         } else
                 daemon_log_report(&s->daemon);
-        (void) sd_notifyf(false, "%sSTATUS=Serving %s%s", s->reloading ? "READY=1\n" : "", BUS_NAME, fault ? "; the configuration that is there now is refused, the one before stays in force" : "");
+        /* Else not for each that a client asks for: word to a service manager that takes none is waited for. */
+        if (s->reloading || s->refused != (fault != NULL))
+                (void) sd_notifyf(false, "%sSTATUS=Serving %s%s", s->reloading ? "READY=1\n" : "", BUS_NAME,
+                                  fault ? "; the configuration that is there now is refused, the one before stays in force" : "");
         s->reloading = false;
+        s->refused = fault;
 }
 
 static void reload(Service *s) {
