@@ -3,6 +3,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/conversation.h"
+#include "errandd/number-list.h"
 #include "shared/message.h"
 
 #define UNKNOWN_PROMPT "errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells"
@@ -32,7 +33,8 @@ struct Conversation {
         char *session;
         ConversationHandler handler;
         TurnSeat seat;
-        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has */
+        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has, for a while */
+        sd_event_source *found_end;
         bool known;  /* the shim has said where it is */
         bool looking; /* it has been asked to */
         bool resumes; /* over a connection that was made anew, and it has not said so over that */
@@ -92,22 +94,6 @@ static void asked_end(Asked *a, const char *problem) {
 
 /* ---- numbers ---- */
 
-static bool take_number(uint64_t *list, size_t *n, uint64_t number) {
-        for (size_t i = 0; i < *n; i++)
-                if (list[i] == number) {
-                        memmove(list + i, list + i + 1, (--*n - i) * sizeof(*list));
-                        return true;
-                }
-        return false;
-}
-
-static bool has_number(const uint64_t *list, size_t n, uint64_t number) {
-        for (size_t i = 0; i < n; i++)
-                if (list[i] == number)
-                        return true;
-        return false;
-}
-
 static Asked *find_asked(const Conversation *c, uint64_t number) {
         for (Asked *a = c->asked; a && number > 0; a = a->next)
                 if (a->number == number)
@@ -116,7 +102,7 @@ static Asked *find_asked(const Conversation *c, uint64_t number) {
 }
 
 static void add_queued(Conversation *c, uint64_t number) {
-        if (c->n_queued < PROMPTS_MAX && c->turn != number && !has_number(c->queued, c->n_queued, number))
+        if (c->n_queued < PROMPTS_MAX && c->turn != number && !number_list_has(c->queued, c->n_queued, number))
                 c->queued[c->n_queued++] = number;
 }
 
@@ -183,7 +169,7 @@ static int read_numbers(JsonObject *o, uint64_t ret[static PROMPTS_MAX], size_t 
 
                 if (number <= 0 || n >= PROMPTS_MAX)
                         return -EBADMSG;
-                if (!has_number(ret, n, (uint64_t) number))
+                if (!number_list_has(ret, n, (uint64_t) number))
                         ret[n++] = (uint64_t) number;
         }
         *ret_n = n;
@@ -193,7 +179,7 @@ static int read_numbers(JsonObject *o, uint64_t ret[static PROMPTS_MAX], size_t 
 /* What was there and is not any more ended without a word, or the word was lost. */
 static void tell_lost(Conversation *c, const uint64_t before[], size_t n) {
         for (size_t i = 0; i < n; i++)
-                if (before[i] > 0 && before[i] != c->turn && !has_number(c->queued, c->n_queued, before[i]))
+                if (before[i] > 0 && before[i] != c->turn && !number_list_has(c->queued, c->n_queued, before[i]))
                         tell_ended(c, before[i], "it is over, and how it ended was not told");
 }
 
@@ -205,7 +191,7 @@ static int adopt(Conversation *c, JsonObject *o, uint64_t *ret_last) {
         if (json_get_bool(o, "ready", &ready) < 0 || json_get_u64(o, "turn", INT64_MAX, &turn) < 0 || json_get_u64(o, "last", INT64_MAX - 1, &last) < 0 ||
             read_numbers(o, queued, &n_queued) < 0)
                 return -EBADMSG;
-        (void) take_number(queued, &n_queued, turn);
+        (void) number_list_take(queued, &n_queued, turn);
         memcpy(before, c->queued, n_before * sizeof(*before));
         before[n_before++] = c->turn;
         memcpy(c->queued, queued, n_queued * sizeof(*queued));
@@ -242,7 +228,7 @@ static void settle_sent(Conversation *c, uint64_t last) {
                 next = a->next;
                 if (!a->sent)
                         continue;
-                if (a->number == c->turn || has_number(c->queued, c->n_queued, a->number))
+                if (a->number == c->turn || number_list_has(c->queued, c->n_queued, a->number))
                         asked_end(a, NULL);
                 else if (a->number > last)
                         a->sent = false;
@@ -334,18 +320,18 @@ static bool follow_prompt(Conversation *c, const Update *u) {
         case UPDATE_QUEUED:
                 a = find_asked(c, number);
                 if (!a)
-                        return has_number(c->queued, c->n_queued, number);
+                        return number_list_has(c->queued, c->n_queued, number);
                 add_queued(c, number);
                 asked_end(a, NULL);
                 return true;
         case UPDATE_TURN_STARTED:
-                if (c->phase == TURN_RUNS || !take_number(c->queued, &c->n_queued, number))
+                if (c->phase == TURN_RUNS || !number_list_take(c->queued, &c->n_queued, number))
                         return false;
                 c->phase = TURN_RUNS;
                 c->turn = number;
                 return true;
         case UPDATE_TURN_ENDED:
-                if (number == 0 || (c->turn != number && !take_number(c->queued, &c->n_queued, number)))
+                if (number == 0 || (c->turn != number && !number_list_take(c->queued, &c->n_queued, number)))
                         return false;
                 if (c->turn == number) {
                         c->phase = TURN_NONE;
@@ -362,8 +348,8 @@ static bool follow_question(Conversation *c, const Update *u) {
         uint64_t number = update_number(u, "question");
 
         if (u->kind == UPDATE_ANSWERED)
-                return number > 0 && (take_number(c->questions, &c->n_questions, number) || true); /* one of before a restart is not known here */
-        if (number == 0 || c->n_questions >= QUESTIONS_MAX || has_number(c->questions, c->n_questions, number))
+                return number > 0 && (number_list_take(c->questions, &c->n_questions, number) || true); /* one of before a restart is not known here */
+        if (number == 0 || c->n_questions >= QUESTIONS_MAX || number_list_has(c->questions, c->n_questions, number))
                 return false;
         c->questions[c->n_questions++] = number;
         return true;
@@ -391,7 +377,7 @@ static void on_event(Message *m, void *userdata) {
         int r = update_read(message_object(m), &u);
         if (r == -ENOENT) /* of a newer shim */
                 return;
-        if (r >= 0 && u.kind == UPDATE_QUESTION && has_number(c->questions, c->n_questions, update_number(&u, "question")))
+        if (r >= 0 && u.kind == UPDATE_QUESTION && number_list_has(c->questions, c->n_questions, update_number(&u, "question")))
                 return; /* told again, to whoever begins to follow */
         if (r < 0 || !follow(c, &u)) {
                 c->strange++;
@@ -407,14 +393,31 @@ static void on_event(Message *m, void *userdata) {
 
 /* ---- outside ---- */
 
-int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
+static int on_found_end(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Conversation *c = userdata;
+
+        c->found_end = sd_event_source_disable_unref(c->found_end);
+        if (!c->found)
+                return 0;
+        log_session_warning(c->session, "its shim does not say whether its agent is in a turn, and others do not wait for that any longer");
+        c->found = false;
+        settle(c);
+        return 0;
+}
+
+int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
         Conversation *c = calloc(1, sizeof(Conversation));
 
         if (!c)
                 return -ENOMEM;
         *c = (Conversation){.shim = shim, .looking = true, .found = found, .handler = *handler, .session = strdup(session)};
-        int r = c->session ? shim_client_watch(shim, NULL, on_event, on_state, c) : -ENOMEM;
+        int r = c->session ? 0 : -ENOMEM;
+        if (r >= 0 && found)
+                r = sd_event_add_time_relative(event, &c->found_end, CLOCK_MONOTONIC, FOUND_TURN_USEC, 0, on_found_end, c);
+        if (r >= 0)
+                r = shim_client_watch(shim, NULL, on_event, on_state, c);
         if (r < 0) {
+                sd_event_source_disable_unref(c->found_end);
                 free(c->session);
                 free(c);
                 return r;
@@ -475,6 +478,7 @@ Conversation *conversation_free(Conversation *c, const char *text) {
         if (text)
                 forget_prompts(c, text);
         turn_seat_close(&c->seat);
+        sd_event_source_disable_unref(c->found_end);
         free(c->session);
         return mfree(c);
 }
