@@ -94,7 +94,7 @@ static int list_json(Connection *c, bool all) {
                 log_error_errno(r, "errandd's list of sessions cannot be read: %m");
                 return EXIT_FAILED;
         }
-        return json_print(&w, stdout);
+        return json_print(&w);
 }
 
 typedef struct List {
@@ -258,7 +258,7 @@ static int show_json(Connection *c, const char *id, Description *d, unsigned rec
                 log_error_errno(r, "errandd's description of session %s cannot be read: %m", id);
                 return EXIT_FAILED;
         }
-        return code == EXIT_OK ? json_print(&w, stdout) : code;
+        return code == EXIT_OK ? json_print(&w) : code;
 }
 
 int session_show(const Request *q, unsigned receipts) {
