@@ -170,7 +170,7 @@ static int method_grant(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (host_text_normalize(host, HOST_TEXT_WILDCARD, normalized, &problem) < 0)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "the host \"%s\" %s", host, problem);
         if (grant_duration_parse(duration, &kind, &span, &problem) < 0)
-                return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem);
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "\"%s\": %s", duration, problem);
         r = operation_new(t->link, m, "o", &o, error);
         if (r < 0)
                 return r;
