@@ -306,6 +306,15 @@ static void on_event(ListenerEvent event, void *userdata) {
         check_output(c);
 }
 
+static void tell_wait(Conversation *c) {
+        _cleanup_(description_done) Description d = {};
+
+        if (describe(c->listener.connection, c->id, &d) == EXIT_OK && *d.waiting)
+                tell(c, "the prompt waits for %s (timeouts.startupMs)", d.waiting);
+        else
+                tell(c, "the prompt waits for its turn; another one runs, in this session or elsewhere (limits.maxConcurrentTurns)");
+}
+
 static void on_woken(void *userdata) {
         Conversation *c = userdata;
 
@@ -315,7 +324,7 @@ static void on_woken(void *userdata) {
                 if (r != EXIT_OK && r != EXIT_NO_DAEMON)
                         leave(c, r);
         } else if (!c->started && !json(c))
-                tell(c, "the prompt waits for its turn; another one runs, in this session or elsewhere (limits.maxConcurrentTurns)");
+                tell_wait(c);
 }
 
 /* ---- Ctrl-C ---- */

@@ -207,7 +207,7 @@ static void print_turn(const char *id, const Description *d) {
         else if (d->turn > 0)
                 (void) snprintf(text, sizeof(text), "the agent works on prompt %" PRIu64, d->turn);
         else
-                (void) snprintf(text, sizeof(text), "%s", d->queued > 0 ? "waits for a turn" : "waits for a prompt");
+                (void) snprintf(text, sizeof(text), "waits for %s", *d->waiting ? d->waiting : d->queued > 0 ? "a turn" : "a prompt");
         if (d->queued > 0)
                 (void) snprintf(waiting, sizeof(waiting), "%" PRIu64 " more", d->queued);
         print_line("turn", text);
