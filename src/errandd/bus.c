@@ -120,6 +120,8 @@ static void link_clear(BusLink *l) {
         gate_forget(l);
         operation_forget(l);
         bus_client_forget(l);
+        bus_delayed_forget(l);
+        bus_taken_forget(l);
         bus_unread_forget(l);
 }
 
@@ -138,8 +140,13 @@ static BusLink *link_free(BusLink *l) {
 }
 
 void bus_link_close(BusLink *l) {
+        size_t n_held = l->n_held;
+
         l->dead = true;
         link_clear(l);
+        bus_delayed_wake(l, DELAY_ROOM);
+        for (; n_held > 0; n_held--)
+                bus_delayed_wake(l, DELAY_AUTHORIZATION);
         (void) sd_event_source_set_enabled(l->connection->face->tidy, SD_EVENT_ONESHOT);
 }
 
@@ -179,7 +186,7 @@ void bus_link_unsubscribe(BusLink *l) {
 }
 
 bool bus_link_keeps(const BusLink *l) {
-        return l->subscribed || l->lookup || l->n_unknown > 0 || l->n_held > 0 || l->n_operations > 0;
+        return l->subscribed || l->lookup || l->n_unknown > 0 || l->n_held > 0 || l->n_delayed > 0 || l->n_operations > 0;
 }
 
 bool bus_link_follows(const BusLink *l, const char *id) {
@@ -213,6 +220,7 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
 
                 if (!l->dead) {
                         bus_unread_ask(l);
+                        bus_delayed_wake_passed(l);
                         p = &l->next;
                         continue;
                 }
@@ -229,7 +237,7 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 
         if (!b)
                 return -ENOMEM;
-        *b = (Bus){.manager = m, .listen_fd = -EBADF, .max_links = BUS_CLIENTS_MAX};
+        *b = (Bus){.manager = m, .listen_fd = -EBADF, .max_links = BUS_CLIENTS_MAX, .delay_usec = BUS_DELAYED_USEC};
         if (options) {
                 b->authorizer = options->authorizer;
                 b->lost = options->lost;
@@ -255,6 +263,7 @@ Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
         subscribe_end(b);
+        bus_delayed_stop(b);
         sd_event_source_disable_unref(b->accept);
         while (b->links) {
                 BusLink *l = b->links;

@@ -180,6 +180,7 @@ def _(t):
     done = errand("threads", "list", "--user")
     t.equal(done.status, 5, f"exit code of errand, which said {done.err}")
     t.contains(done.err, "its configuration is refused", "what errand says")
+    manager("reset-failed", "errandd.service")
     configure('{"sandbox": {"requireFullEnforcement": false, "gracePeriodMs": 5000}, "limits": {"brokersAhead": 0}}')
     done = errand("threads", "list", "--user")
     t.equal(done.status, 0, f"exit code of errand, which said {done.err}")

@@ -190,6 +190,8 @@ def handshake(t):
     for name, options, words in (("a1", ("--version", "7"), "7"), ("a2", ("--auth",), "Authentication required"), ("a3", ("--error", "no licence"), "no licence"),
                                  ("a4", ("--mute",), ""), ("a5", ("--quit",), "")):
         s.agent(name, *options, ready=False)
+        if "--mute" in options:
+            errand_launch.wait_for(lambda: s.describe("a4")["Waiting"] == "its agent to answer for the first time")
         s.bus.signal("Exited", lambda m, name=name: m["path"].endswith(name))
         d = s.describe(name)
         t.equal((d["State"], d["ExitReason"], d["ExitStatus"]), ("failed", "setup", 125), name)
