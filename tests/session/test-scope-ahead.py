@@ -24,6 +24,13 @@ def waits(group, name):
     return group.processes(f"errand-session-{name}.scope")
 
 
+def know_made(t, launcher, manager, name):
+    """Until the launcher knows that it is made: each request that it answers lets it take another message of those that were there before."""
+    manager.until(f"told errand-session-{name}.scope")
+    for _ in range(8):
+        t.equal(launcher.channel.request("nothing")["type"], "error", "a request of no meaning")
+
+
 def words(pid):
     with open(f"/proc/{pid}/cmdline", "rb") as f:
         return f.read().rstrip(b"\0").decode().split("\0")
@@ -158,8 +165,9 @@ def hand_over(t, launcher, s, first):
 def _(t):
     need_root(t)
     group = Group(t)
-    launcher, _ = start(t, "made", group=group, ahead=True)
+    launcher, manager = start(t, "made", group=group, ahead=True)
     first = prepare(t, launcher, group, "soon")
+    know_made(t, launcher, manager, "soon")
     s = launcher.session("soon", "sh", "-c", "exit 3", scope=scope("soon"))
     shim, serial = hand_over(t, launcher, s, first)
     os.kill(launcher.process.pid, signal.SIGSTOP)
@@ -178,8 +186,9 @@ def _(t):
 def _(t):
     need_root(t)
     group = Group(t)
-    launcher, _ = start(t, "made", group=group, ahead=True)
+    launcher, manager = start(t, "made", group=group, ahead=True)
     first = prepare(t, launcher, group, "out")
+    know_made(t, launcher, manager, "out")
     s = launcher.session("out", "touch", "ran", scope=scope("out"))
     shim, serial = hand_over(t, launcher, s, first)
     with open(os.path.join(group.launcher, "cgroup.procs"), "w", encoding="ascii") as f:
