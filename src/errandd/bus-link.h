@@ -81,7 +81,8 @@ struct Bus {
         OwnerEntry *owners; /* subscribe.c */
         size_t n_owners;
         void (*lost)(void *userdata);
-        void *lost_userdata;
+        void (*reloaded)(const Fault *fault, void *userdata);
+        void *options_userdata; /* of both */
         bool ready;
 };
 

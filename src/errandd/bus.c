@@ -241,7 +241,8 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
         if (options) {
                 b->authorizer = options->authorizer;
                 b->lost = options->lost;
-                b->lost_userdata = options->userdata;
+                b->reloaded = options->reloaded;
+                b->options_userdata = options->userdata;
         }
         if (!b->authorizer)
                 b->authorizer = authorizer_same_uid();
@@ -280,8 +281,8 @@ Bus *bus_free(Bus *b) {
 
 typedef struct Reload {
         Bus *bus;
-        ReloadDone done;
-        void *userdata;
+        ReloadDone done, told; /* who asked, and who hears of each */
+        void *userdata, *told_userdata;
 } Reload;
 
 /* With a fault also when the bus has gone. */
@@ -294,7 +295,10 @@ static void on_reloaded(const Fault *fault, void *userdata) {
         int r = a && a->set_operators ? a->set_operators(a, manager_config(reload->bus->manager)->operator_uids) : 0;
         if (r < 0)
                 (void) fault_set(&f, ERROR_CONFIGURATION, "the operators stay those of before: %s", strerror(-r));
-        reload->done(r < 0 ? &f : fault, reload->userdata);
+        if (reload->told)
+                reload->told(r < 0 ? &f : fault, reload->told_userdata);
+        if (reload->done)
+                reload->done(r < 0 ? &f : fault, reload->userdata);
         fault_done(&f);
 }
 
@@ -303,7 +307,7 @@ int bus_reload(Bus *b, ReloadDone done, void *userdata, Fault *f) {
 
         if (!reload)
                 return fault_set(f, ERROR_CONFIGURATION, "out of memory");
-        *reload = (Reload){.bus = b, .done = done, .userdata = userdata};
+        *reload = (Reload){.bus = b, .done = done, .userdata = userdata, .told = b->reloaded, .told_userdata = b->options_userdata};
         int r = manager_reload(b->manager, on_reloaded, reload, f);
         if (r < 0)
                 free(reload);

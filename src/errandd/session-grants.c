@@ -64,8 +64,7 @@ void session_arm_expiry(Session *s) {
 typedef struct Telling {
         Manager *manager;
         char id[SESSION_ID_MAX + 1];
-        uint32_t revoke; /* that grant; 0: one is given */
-        bool again;
+        uint32_t revoke; /* that grant; 0: some are given */
 } Telling;
 
 /* It is told again when there is another connection, before any grant; a broker that could be told neither then nor now is none. */
@@ -89,29 +88,42 @@ static void on_broker_answer(Message *m, const char *problem, void *userdata) {
 
         if (s && t->revoke > 0)
                 keep_revocation(s, t->revoke);
-        else if (m && problem && !t->again) /* a grant that it has already, or not any more, is refused */
+        else if (m && problem && t->revoke == 0) /* what it had not any more is revoked as well */
                 log_session_warning(t->id, "its broker refused a change of grants: %s", problem);
 }
 
-/* g, or NULL and the number of the one to revoke. */
-static int tell_broker(Session *s, const Grant *g, uint32_t revoke, bool again) {
-        Run *run = s->run;
-        GrantClock now;
-        int r;
+/* A grant, or all that are in force, or, both NULL, the number of the one to revoke. */
+typedef struct Change {
+        const Grant *grant;
+        const GrantList *all;
+        uint32_t revoke;
+} Change;
 
-        if (run && run->broker_state == BROKER_AWAY && !g)
+static int send_change(Run *run, const Change *c, Telling *t) {
+        GrantClock now;
+
+        if (!c->grant && !c->all)
+                return broker_client_revoke(run->broker, c->revoke, on_broker_answer, free, t);
+        int r = grant_clock_now(&now);
+        if (r < 0)
+                return r;
+        return c->grant ? broker_client_grant(run->broker, c->grant, &now, on_broker_answer, free, t)
+                        : broker_client_grants(run->broker, c->all, &now, on_broker_answer, free, t);
+}
+
+static int tell_broker(Session *s, const Change *c) {
+        Run *run = s->run;
+
+        if (run && run->broker_state == BROKER_AWAY && c->revoke > 0)
                 return -EAGAIN; /* it may come back with what it had */
         if (!run || (run->broker_state != BROKER_WORKS && !(run->broker_state == BROKER_BEGINS && run->broker_told)))
                 return 0; /* it gets those in force behind its set-up */
         Telling *t = malloc(sizeof(Telling));
         if (!t)
                 return -ENOMEM;
-        *t = (Telling){.manager = s->manager, .revoke = g ? 0 : revoke, .again = again};
+        *t = (Telling){.manager = s->manager, .revoke = c->revoke};
         (void) snprintf(t->id, sizeof(t->id), "%s", s->record->id);
-        r = g ? grant_clock_now(&now) : 0;
-        if (r >= 0)
-                r = g ? broker_client_grant(run->broker, g, &now, on_broker_answer, free, t)
-                      : broker_client_revoke(run->broker, revoke, on_broker_answer, free, t);
+        int r = send_change(run, c, t);
         if (r < 0)
                 free(t);
         return r;
@@ -122,14 +134,14 @@ static int revoke_again(Session *s) {
         int r = 0;
 
         while (run && run->n_unrevoked > 0 && r >= 0) {
-                r = tell_broker(s, NULL, run->unrevoked[run->n_unrevoked - 1], true);
+                r = tell_broker(s, &(Change){.revoke = run->unrevoked[run->n_unrevoked - 1]});
                 if (r >= 0)
                         run->n_unrevoked--;
         }
         return r;
 }
 
-int session_grants_to_broker(Session *s, bool again) {
+int session_grants_to_broker(Session *s) {
         GrantClock now;
 
         int r = grant_clock_now(&now);
@@ -138,9 +150,7 @@ int session_grants_to_broker(Session *s, bool again) {
         if (r < 0)
                 return r;
         (void) prune(s, &now);
-        for (size_t i = 0; i < s->grants.n_grants && r >= 0; i++)
-                if (!s->grants.grants[i].pending && grant_in_force(&s->grants.grants[i], &now))
-                        r = tell_broker(s, &s->grants.grants[i], 0, again);
+        r = tell_broker(s, &(Change){.all = &s->grants});
         session_arm_expiry(s);
         return r == -ETIME ? 0 : r;
 }
@@ -187,7 +197,7 @@ static int give(Session *s, Grant *g, int error, Fault *f) {
 
         if (error < 0)
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-error));
-        int r = tell_broker(s, g, 0, false); /* where the session has ended meanwhile, its next start does */
+        int r = tell_broker(s, &(Change){.grant = g}); /* where the session has ended meanwhile, its next start does */
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         g->pending = false;
@@ -302,7 +312,7 @@ int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         *revoking = (Revoking){.done = done, .userdata = userdata};
         /* Taken away first: a disk that is full, or slow, must not keep a host open. */
-        int r = g->pending ? 0 : tell_broker(s, NULL, number, false);
+        int r = g->pending ? 0 : tell_broker(s, &(Change){.revoke = number});
         if (r < 0)
                 free(revoking);
         if (r == -EAGAIN)
