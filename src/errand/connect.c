@@ -166,6 +166,8 @@ static int say_hello(Connection *c, bool *ret_left) {
                 log_error("you may not use the errandd at %s", c->place);
                 return EXIT_NOT_PERMITTED;
         }
+        if (bus_error_from_name(e.name) == BUS_ERROR_LIMIT)
+                return bus_failure(&e, r, "the errandd at %s is not to be had", c->place);
         if (ret_left && is_gone(r))
                 *ret_left = true;
         else

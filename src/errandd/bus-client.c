@@ -100,7 +100,8 @@ static int keep(BusLink *l, sd_bus_message *m, sd_bus_error *error) {
         int r;
 
         r = message_size(m, BUS_HELD_SIZE_MAX, &size);
-        if (r == -E2BIG || l->n_unknown >= BUS_UNKNOWN_MESSAGES_MAX || b->held_size + size > BUS_HELD_ALL_MAX)
+        if (r == -E2BIG || l->n_unknown >= BUS_UNKNOWN_MESSAGES_MAX || l->unknown_size + size > BUS_UNKNOWN_SIZE_MAX ||
+            b->held_size + size > BUS_HELD_ALL_MAX)
                 return bus_error_set(error, BUS_ERROR_LIMIT, "too much came before your account was known; wait for the first answer");
         if (r < 0)
                 return r;

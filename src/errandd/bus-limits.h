@@ -25,7 +25,8 @@
 #define BUS_ACCOUNT_KEPT_MAX 64U            /* links of one account that are subscribed, or wait: so many may hear of everything */
 #define BUS_ACCOUNT_HELD_MAX 16U            /* calls of one account that wait for an authorization: so many questions polkit has at once */
 #define BUS_ACCOUNT_OPERATIONS_MAX 64U      /* calls of one account that wait for a session */
-#define BUS_UNKNOWN_MESSAGES_MAX 4U         /* of a client whose uid is still asked for: one turn of the bus daemon */
+#define BUS_UNKNOWN_MESSAGES_MAX 32U        /* of a client whose uid is still asked for, one turn of the bus daemon: as many as may be held then */
+#define BUS_UNKNOWN_SIZE_MAX (1024U * 1024U) /* bytes of these */
 #define BUS_UNREAD_PING_BYTES (64U * 1024U)  /* of signals to a client, and it is asked whether it takes them */
 #define BUS_UNREAD_UPDATES_MAX (1024U * 1024U) /* above it a client is not sent what agents write */
 #define BUS_UNREAD_SIGNALS_MAX (1536U * 1024U) /* above it a subscriber is dropped */

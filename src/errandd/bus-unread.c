@@ -151,6 +151,15 @@ bool bus_unread_has_room(const BusLink *l) {
         return account_has_room(l, &account);
 }
 
+static const BusLink *find_worst(const BusLink *l) {
+        const BusLink *worst = l;
+
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                if (i->uid == l->uid && total(&i->unread) > total(&worst->unread))
+                        worst = i;
+        return worst;
+}
+
 int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
         uint64_t account;
 
@@ -160,8 +169,9 @@ int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
                 return 1;
         if (l->unread.refusals > BUS_UNREAD_REFUSALS_MAX)
                 return 0;
-        return bus_error_setf(error, BUS_ERROR_LIMIT, "%llu KiB of answers and signals wait for connections of your account; let each read and answer " BUS_PEER ".Ping, or close it",
-                              (unsigned long long) account / 1024);
+        return bus_error_setf(error, BUS_ERROR_LIMIT, "%llu KiB of answers and signals wait to be read by connections of your account, most by %s: let it read, and answer "
+                              BUS_PEER ".Ping, or close it (\"busctl status %s\" tells what it is)", (unsigned long long) account / 1024,
+                              find_worst(l)->name, find_worst(l)->name);
 }
 
 void bus_unread_forget(BusLink *l) {

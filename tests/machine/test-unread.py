@@ -88,6 +88,33 @@ def _(t):
         t.equal(len(owner.session("large", "ReadTranscript", "tu", 0, MIB)[1]), MIB, "bytes")
 
 
+class Raw(Client):
+    """Dispatches nothing between its calls."""
+    def answer_ping(self, m):
+        pass
+
+
+@case("C204: nor is one that answers no ping, the command, or an account with thirty terminals at once and thirty more that read nothing else", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    reader = Raw(OWNER)
+    for _ in range(64):
+        t.equal(len(reader.session("large", "ReadTranscript", "tu", 0, MIB)[1]), MIB, "bytes")
+    t.equal(machine.good("runuser", "-u", OWNER, "--", "errand", "session", "logs", "large").count("x"), 2 * MIB, "bytes of the command")
+    owner = Client(OWNER)
+    for number in range(6):
+        owner.start(f"u{number}", ["/bin/sleep", "infinity"], interactive=True)
+        t.defer(Client("root").end, f"u{number}")
+    attach = [(f"{ROOT}/session/u{n % 6}", SESSION, "Attach", "a{sv}", {}) for n in range(30)]
+    alone = []
+    for arguments in attach:
+        alone.append(Raw(OWNER))
+        os.close(alone[-1].call(*arguments)[0])
+    at_once = Client(OWNER)
+    serials = [at_once.send(*arguments) for arguments in attach]
+    t.equal([at_once.await_reply(*serials).get("error") for _ in serials], [None] * len(serials), "errors of terminals that are asked for at once")
+
+
 @case("C204: a stranger who asks what is public, or for what there is not, and reads nothing, keeps nobody from being answered", timeout=120)
 def _(t):
     t.log("journal", lambda: system.log()[-3000:])
