@@ -28,7 +28,7 @@ typedef struct Run {
         char **arguments, **environment, **names;
         int fds[RUN_FDS_MAX];
         size_t n_fds;
-        uint64_t core, file_max; /* UINT64_MAX: as it is */
+        uint64_t core, file_max; /* UINT64_MAX: none, and for file_max as it is */
 } Run;
 
 static void run_done(Run *run) {
@@ -171,7 +171,8 @@ static int set_limits(const Run *run) {
         struct rlimit core;
         const struct rlimit file = {(rlim_t) run->file_max, (rlim_t) run->file_max};
 
-        if (run->core != UINT64_MAX && getrlimit(RLIMIT_CORE, &core) >= 0) {
+        /* Whoever executes it has taken the soft one from itself. */
+        if (getrlimit(RLIMIT_CORE, &core) >= 0) {
                 core.rlim_cur = MIN((rlim_t) run->core, core.rlim_max);
                 (void) setrlimit(RLIMIT_CORE, &core);
         }
