@@ -335,10 +335,14 @@ static void test_client_gone(void) {
 }
 
 static void test_session_gone(void) {
+        Session *s;
+
         begin();
         make(POLKIT_YES);
         fake_forget(manager_find(w.bus->world.manager, ID));
-        fake_session(w.bus->world.manager, ID, message_bus_account())->record->project = strdup("shop");
+        s = fake_session(w.bus->world.manager, ID, message_bus_account());
+        free(s->record->project);
+        s->record->project = strdup("shop");
         check_asks_anew();
         end();
 }
