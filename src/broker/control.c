@@ -8,11 +8,13 @@
 #include "basic/text.h"
 #include "broker/broker.h"
 #include "broker/control.h"
+#include "broker/grant-request.h"
 #include "broker/grants.h"
 #include "broker/keep.h"
 #include "broker/limits.h"
 #include "broker/notices.h"
 #include "broker/resolve.h"
+#include "shared/json-check.h"
 #include "shared/message.h"
 
 struct Control {
@@ -99,41 +101,72 @@ static void handle_setup(Request *q) {
         reply_error(q, "%s", problem ? problem : strerror(-r));
 }
 
+static void reply_ungranted(Request *q, int error, const char *id, const char *problem) {
+        reply_error(q, "grant \"%s\": %s", id,
+                    error == -EBADMSG  ? problem
+                    : error == -EEXIST ? "there is one of that id already"
+                    : error == -ENOSPC ? "there are too many grants already"
+                                       : strerror(-error));
+}
+
 static void handle_grant(Request *q) {
         Broker *b = q->control->broker;
-        const char *id, *host, *word, *problem = NULL;
-        usec_t expires = 0;
-        GrantDuration duration;
+        const char *problem = NULL;
+        GrantRequest g;
 
-        if (json_get_string(q->object, "id", &id) < 0 || json_get_string(q->object, "host", &host) < 0 ||
-            json_get_string(q->object, "duration", &word) < 0) {
+        if (grant_request_read(q->object, &g, &problem) < 0) {
                 q->bad = true;
-                reply_error(q, "a grant has the strings \"id\", \"host\" and \"duration\"");
-                return;
-        }
-        duration = grant_duration_from_string(word);
-        int r = json_get_u64(q->object, "expires", INT64_MAX, &expires);
-        if (duration < 0 || (r < 0 && r != -ENOENT) || (duration == GRANT_UNTIL) != (r >= 0)) {
-                q->bad = true;
-                reply_error(q, "\"duration\" is \"once\", \"always\", or \"until\" with \"expires\" in µs since the epoch");
+                reply_error(q, "%s", problem);
                 return;
         }
         if (!b->setup || b->closed) {
                 reply_error(q, b->closed ? "the session is closed" : "not set up yet");
                 return;
         }
-        r = grants_add(b->grants, id, host, duration, duration == GRANT_UNTIL ? grants_deadline(expires) : 0, grants_now(),
-                       &problem);
+        int r = grants_add(b->grants, g.id, g.host, g.duration, g.deadline, grants_now(), &problem);
         if (r < 0) {
-                reply_error(q, "grant \"%s\": %s", id,
-                            r == -EBADMSG  ? problem
-                            : r == -EEXIST ? "there is one of that id already"
-                            : r == -ENOSPC ? "there are too many grants already"
-                                           : strerror(-r));
+                reply_ungranted(q, r, g.id, problem);
                 return;
         }
         keep_save(b->keep, b);
-        log_info("session %s: granted %s (%s) as %s", b->setup->session, host, word, id);
+        log_info("session %s: granted %s (%s) as %s", b->setup->session, g.host, grant_duration_to_string(g.duration), g.id);
+        reply_ok(q);
+}
+
+/* All of them, or none; what is kept of them is written once. */
+static void handle_grants(Request *q) {
+        _cleanup_json_parser_ JsonParser *parser = NULL;
+        _cleanup_free_ GrantRequest *list = NULL;
+        _cleanup_free_ char *malformed = NULL;
+        const char *problem = NULL;
+        size_t n = 0, added = 0, at = 0;
+        Broker *b = q->control->broker;
+        JsonArray *names;
+
+        int fd = message_peek_fd(q->message, "grants");
+        if (fd < 0 || json_get_array(q->object, "fds", &names) < 0 || json_array_get_length(names) != 1) {
+                q->bad = true;
+                reply_error(q, "\"grants\" has one descriptor, which is called so");
+                return;
+        }
+        int r = grant_requests_read(fd, &parser, &list, &n, &malformed);
+        if (r < 0) {
+                q->bad = true;
+                reply_error(q, "%s", malformed ?: strerror(-r));
+                return;
+        }
+        if (!b->setup || b->closed) {
+                reply_error(q, b->closed ? "the session is closed" : "not set up yet");
+                return;
+        }
+        r = grants_add_all(b->grants, list, n, grants_now(), &added, &at, &problem);
+        if (r < 0) {
+                reply_ungranted(q, r, n > 0 ? list[at].id : "", problem);
+                return;
+        }
+        if (added > 0)
+                keep_save(b->keep, b);
+        log_info("session %s: granted %zu hosts that were granted before", b->setup->session, added);
         reply_ok(q);
 }
 
@@ -188,8 +221,8 @@ static const struct {
         const char *members[4]; /* beside v, type, serial, fds; NULL first: checked by the handler */
 } requests[] = {
         {"setup", handle_setup, {}},       {"grant", handle_grant, {"id", "host", "duration", "expires"}},
-        {"revoke", handle_revoke, {"id"}}, {"close", handle_close, {""}},
-        {"stats", handle_stats, {""}},
+        {"grants", handle_grants, {"fds"}}, {"revoke", handle_revoke, {"id"}},
+        {"close", handle_close, {""}},     {"stats", handle_stats, {""}},
 };
 
 static const char *unknown_member(JsonObject *o, const char *const *known, size_t n_known) {

@@ -8,6 +8,8 @@
  *   {"type":"setup",…}                       setup.h; once
  *   {"type":"grant","id":"g1","host":"api.example.com","duration":"once"|"always"|"until","expires":µs since the epoch (until
  * only)}
+ *   {"type":"grants","fds":["grants"]}       grant-request.h: any number of them in a sealed memfd; those whose ids are there already stay as they
+ *                                            are, and of the others all are given or none
  *   {"type":"revoke","id":"g1"}   {"type":"close"}   {"type":"stats"}
  *   → {"type":"ok"} | {"type":"error","text":…} | {"type":"stats",…}, each with the request's "serial" if it had one
  *   events: {"type":"refused","host","port","count","total"}  {"type":"grant-used","id","host","used":µs since the epoch}  {"type":"denied-summary","count","hosts","total"}

@@ -80,6 +80,13 @@ static bool id_valid(const char *id) {
         return true;
 }
 
+static bool has_id(const Grants *g, const char *id) {
+        for (size_t i = 0; i < g->n; i++)
+                if (streq(g->grants[i].id, id))
+                        return true;
+        return false;
+}
+
 int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now,
                const char **ret_problem) {
         Grant grant = {.duration = duration, .deadline = deadline};
@@ -94,9 +101,8 @@ int grants_add(Grants *g, const char *id, const char *host, GrantDuration durati
                 return r;
 
         drop_expired(g, now);
-        for (size_t i = 0; i < g->n; i++)
-                if (streq(g->grants[i].id, id))
-                        return -EEXIST;
+        if (has_id(g, id))
+                return -EEXIST;
         if (g->n >= GRANTS_MAX)
                 return -ENOSPC;
         if (g->n == g->room) {
@@ -108,6 +114,43 @@ int grants_add(Grants *g, const char *id, const char *host, GrantDuration durati
                 g->room = room;
         }
         g->grants[g->n++] = grant;
+        return 0;
+}
+
+/* They share what is being spent, but nothing that is freed. */
+static int copy_grants(const Grants *g, Grants *ret) {
+        *ret = *g;
+        ret->grants = calloc(MAX(g->n, (size_t) 1), sizeof(Grant));
+        if (!ret->grants)
+                return -ENOMEM;
+        if (g->n > 0)
+                memcpy(ret->grants, g->grants, g->n * sizeof(Grant));
+        ret->room = MAX(g->n, (size_t) 1);
+        return 0;
+}
+
+int grants_add_all(Grants *g, const GrantRequest *list, size_t n, usec_t now, size_t *ret_added, size_t *ret_at, const char **ret_problem) {
+        size_t added = 0;
+        Grants all;
+
+        drop_expired(g, now);
+        int r = copy_grants(g, &all);
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                if (has_id(g, list[i].id))
+                        continue;
+                r = grants_add(&all, list[i].id, list[i].host, list[i].duration, list[i].deadline, now, ret_problem);
+                if (r < 0)
+                        *ret_at = i;
+                else
+                        added++;
+        }
+        if (r < 0) {
+                free(all.grants);
+                return r;
+        }
+        free(g->grants);
+        *g = all;
+        *ret_added = added;
         return 0;
 }
 

@@ -40,6 +40,17 @@ DEFINE_CLEANUP(Grants *, grants_free);
 int grants_add(Grants *g, const char *id, const char *host, GrantDuration duration, usec_t deadline, usec_t now,
                const char **ret_problem);
 
+/* What is asked for; the strings are somebody else's. */
+typedef struct GrantRequest {
+        const char *id, *host;
+        GrantDuration duration;
+        usec_t deadline;
+} GrantRequest;
+
+/* Adds all of the list that g has not by their ids, or none: what it has stays as it is. Errors as of grants_add(), with the one at fault in *ret_at; -EEXIST:
+ * the list has two of one id. *ret_added: how many are new. */
+int grants_add_all(Grants *g, const GrantRequest *list, size_t n, usec_t now, size_t *ret_added, size_t *ret_at, const char **ret_problem);
+
 /* -ENOENT when there is none of that id (or it was used up, or has expired). */
 int grants_revoke(Grants *g, const char *id);
 

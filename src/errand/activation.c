@@ -70,13 +70,15 @@ static int look_whether_down(sd_bus *bus) {
 }
 
 /* Of the last start: whether it was over before this one was asked for. The bus takes a start that failed for one under way for another 25 seconds,
- * and asks the service manager for none meanwhile. */
-static bool is_old(const Activation *a) {
+ * and asks the service manager for none meanwhile. After reset-failed the service manager knows of none, too. */
+static bool is_old(const Activation *a, bool *ret_forgotten) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         uint64_t ended;
 
-        return get(a->bus, SYSTEMD ".Service", "ExecMainExitTimestampMonotonic", &m) >= 0 && sd_bus_message_read(m, "v", "t", &ended) >= 0 &&
-               ended > 0 && ended < a->began;
+        if (get(a->bus, SYSTEMD ".Service", "ExecMainExitTimestampMonotonic", &m) < 0 || sd_bus_message_read(m, "v", "t", &ended) < 0)
+                return false;
+        *ret_forgotten = ended == 0;
+        return ended < a->began;
 }
 
 /* What one's own service manager does, and the system's for root. */
@@ -98,6 +100,7 @@ static int why(const Activation *a, char **ret) {
         const char *systemctl = a->kind == MESSAGE_BUS_SYSTEM ? "systemctl" : "systemctl --user";
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         _cleanup_free_ char *result = NULL;
+        bool forgotten = false, old = is_old(a, &forgotten);
         int32_t status = 0;
         int r;
 
@@ -113,9 +116,12 @@ static int why(const Activation *a, char **ret) {
                              "sandbox.requireFullEnforcement set to false in %s does without", file);
         else if (status == 4)
                 r = asprintf(ret, "another errandd serves its state already");
+        else if (streq_ptr(result, "success") && forgotten)
+                return asprintf(ret, "the bus still waits for a start that failed, and asks for no other\nnothing was tried now; to start it: %s start errandd",
+                                systemctl) < 0 ? -ENOMEM : 0;
         else
                 r = asprintf(ret, "errandd.service failed (%s, exit code %d)", result ?: "for no reason that is known", status);
-        if (r >= 0 && is_old(a)) {
+        if (r >= 0 && old && !forgotten) {
                 _cleanup_free_ char *text = *ret;
                 *ret = NULL;
                 r = asprintf(ret, "%s\nthis is of its last start, and nothing was tried now; if that is mended: %s start errandd", text, systemctl);
@@ -124,9 +130,11 @@ static int why(const Activation *a, char **ret) {
 }
 
 static int tick(Activation *a) {
+        bool forgotten = false;
+
         /* Not at the first look: the bus may be about to ask for it. */
         a->down = look_whether_down(a->bus) > 0 ? a->down + 1 : 0;
-        if (a->down >= 3 && !a->asked && is_old(a)) {
+        if (a->down >= 3 && !a->asked && is_old(a, &forgotten)) {
                 a->asked = true;
                 if (ask_for_start(a)) {
                         a->down = 0;

@@ -41,7 +41,7 @@ static int print_check_json(const char *file, const ConfigCheck *c) {
         add_sentences(&w, "warnings", file, c->warnings);
         add_sentences(&w, "inert", file, c->inert);
         json_close_object(&w);
-        return json_print(&w, stdout);
+        return json_print(&w);
 }
 
 static void print_list(FILE *f, const char *before, char *const *list) {
@@ -59,7 +59,7 @@ static void print_check(const char *file, const ConfigCheck *c) {
         if (!c->problems && c->findings)
                 fprintf(stderr, "%s: errandd takes it, and what is said above will not work on this host\n", file);
         else if (!c->problems)
-                printf("%s: no problems\n", file);
+                printf("%s: no problems%s\n", file, c->warnings ? " but what is warned of above" : "");
 }
 
 /* Whose configuration it is, when that is not said: root's is the system's. */

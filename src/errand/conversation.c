@@ -8,6 +8,7 @@
 #include "errand/conversation.h"
 #include "errand/describe.h"
 #include "errand/notices.h"
+#include "errand/output.h"
 #include "errand/sessions.h"
 #include "errand/waiting.h"
 #include "shared/bus-object.h"
@@ -40,11 +41,8 @@ static void leave(Conversation *c, int code) {
 
 /* What is written is not read, or not stored. */
 static void check_output(Conversation *c) {
-        if (c->printer.error == 0)
-                return;
-        if (c->printer.error != EPIPE)
-                log_error_errno(c->printer.error, "Failed to write to standard output: %m");
-        listener_leave(&c->listener, c->printer.error == EPIPE ? EXIT_OK : EXIT_FAILED);
+        if (c->printer.error != 0)
+                listener_leave(&c->listener, output_flush() != EXIT_OK || c->printer.error != EPIPE ? EXIT_FAILED : EXIT_OK);
 }
 
 /* ---- ends ---- */
@@ -308,6 +306,15 @@ static void on_event(ListenerEvent event, void *userdata) {
         check_output(c);
 }
 
+static void tell_wait(Conversation *c) {
+        _cleanup_(description_done) Description d = {};
+
+        if (describe(c->listener.connection, c->id, &d) == EXIT_OK && *d.waiting)
+                tell(c, "the prompt waits for %s (timeouts.startupMs)", d.waiting);
+        else
+                tell(c, "the prompt waits for its turn; another one runs, in this session or elsewhere (limits.maxConcurrentTurns)");
+}
+
 static void on_woken(void *userdata) {
         Conversation *c = userdata;
 
@@ -317,7 +324,7 @@ static void on_woken(void *userdata) {
                 if (r != EXIT_OK && r != EXIT_NO_DAEMON)
                         leave(c, r);
         } else if (!c->started && !json(c))
-                tell(c, "the prompt waits for its turn; another one runs, in this session or elsewhere (limits.maxConcurrentTurns)");
+                tell_wait(c);
 }
 
 /* ---- Ctrl-C ---- */

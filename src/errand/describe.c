@@ -32,7 +32,7 @@ int exit_code_of(const char *reason, int status) {
 static int read_description(sd_bus_message *m, Description *d) {
         const Entry entries[] = {
                 {"State", 's', &d->state},       {"ExitReason", 's', &d->reason},    {"ExitText", 's', &d->text},
-                {"Project", 's', &d->project},
+                {"Project", 's', &d->project},   {"Waiting", 's', &d->waiting},
                 {"Provider", 's', &d->provider}, {"Model", 's', &d->model},          {"Network", 's', &d->network},
                 {"Backend", 's', &d->backend},   {"Command", 'a', &d->command},      {"Allow", 'a', &d->allow},
                 {"ExitStatus", 'i', &d->status}, {"OwnerUid", 'u', &d->owner},       {"PayloadUid", 'u', &d->payload},
@@ -51,7 +51,7 @@ static int read_description(sd_bus_message *m, Description *d) {
 
 static int take_description(sd_bus_message *m /* taken */, const char *id, Description *ret) {
         _cleanup_(description_done) Description d = {.state = "", .reason = "", .text = "", .project = "", .provider = "", .model = "", .network = "", .backend = "",
-                                                     .protocol = "none", .turn = UINT64_MAX, .message = m};
+                                                     .protocol = "none", .waiting = "", .turn = UINT64_MAX, .message = m};
 
         int r = read_description(m, &d);
         if (r < 0) {

@@ -6,7 +6,8 @@
 #include "errand/connect.h"
 
 typedef struct Description {
-        const char *state, *reason, *text, *project, *provider, *model, *network, *backend, *protocol; /* of the message; never NULL after describe() */
+        const char *state, *reason, *text, *project, *provider, *model, *network, *backend, *protocol,
+                *waiting; /* of the message; never NULL after describe() */
         char *command; /* nor this */
         char *allow;   /* NULL: as configured */
         int status;

@@ -57,7 +57,7 @@ int verb_grant(const Request *q) {
                 json_add_u64(&w, "number", o.number);
                 json_add_string(&w, "path", path);
                 json_close_object(&w);
-                return json_print(&w, stdout);
+                return json_print(&w);
         }
         if (streq(duration, "once"))
                 printf("session %s may reach %s with its next connection (grant %u)\n", id, host, (unsigned) o.number);
@@ -160,7 +160,7 @@ static int grants_json(Connection *c, const char *id) {
                 r = sessions_each(c, true, of_session, &every);
                 json_close_object(&w);
         }
-        return r == EXIT_OK ? json_print(&w, stdout) : r;
+        return r == EXIT_OK ? json_print(&w) : r;
 }
 
 int verb_grants(const Request *q) {

@@ -3,6 +3,7 @@
 #include "basic/text.h"
 #include "errand/exit.h"
 #include "errand/json-output.h"
+#include "errand/output.h"
 
 #define DEPTH_MAX 8U
 
@@ -187,7 +188,7 @@ int json_add_structs(JsonWriter *w, const char *key, sd_bus_message *m, const ch
         return r < 0 ? r : sd_bus_message_exit_container(m);
 }
 
-int json_print(JsonWriter *w, FILE *f) {
+int json_print(JsonWriter *w) {
         _cleanup_free_ char *text = NULL;
         size_t size;
         int r = json_writer_finish(w, &text, &size);
@@ -196,6 +197,6 @@ int json_print(JsonWriter *w, FILE *f) {
                 log_error_errno(r, "Failed to write JSON: %m");
                 return EXIT_FAILED;
         }
-        fprintf(f, "%s\n", text);
-        return fflush(f) == 0 || errno == EPIPE ? EXIT_OK : EXIT_FAILED;
+        printf("%s\n", text);
+        return output_flush();
 }

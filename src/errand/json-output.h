@@ -16,5 +16,5 @@ int json_add_members(JsonWriter *w, sd_bus_message *m);
 /* Reads the next a(…) as an array of objects whose members are named by `names`. */
 int json_add_structs(JsonWriter *w, const char *key, sd_bus_message *m, const char *const *names);
 
-/* Finishes and prints it as a line, or logs why not. An ExitCode. */
-int json_print(JsonWriter *w, FILE *f);
+/* Finishes it and prints it on standard output as a line, or logs why not. An ExitCode. */
+int json_print(JsonWriter *w);

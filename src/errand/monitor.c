@@ -33,8 +33,8 @@ static bool is_wanted(const Monitor *m, const char *id) {
 /* ---- a line ---- */
 
 static void flush(Monitor *m) {
-        if (fflush(stdout) != 0)
-                listener_leave(&m->listener, errno == EPIPE ? EXIT_OK : EXIT_FAILED); /* a reader that has seen enough */
+        if (output_error() != 0)
+                listener_leave(&m->listener, output_flush());
 }
 
 _printf_(4, 5) static void say(Monitor *m, const char *who, TableColour colour, const char *format, ...) {
@@ -58,7 +58,7 @@ static void json_begin(JsonWriter *w, const char *event, const char *session) {
 
 static void json_end(Monitor *m, JsonWriter *w) {
         json_close_object(w);
-        if (json_print(w, stdout) != EXIT_OK)
+        if (json_print(w) != EXIT_OK)
                 listener_leave(&m->listener, EXIT_FAILED);
         json_writer_done(w);
         flush(m);

@@ -13,6 +13,15 @@
 #include "errand/output.h"
 
 static pid_t pager = 0;
+static int failed = 0; /* the errno of the first write that did, since a stream forgets it with what it could not write */
+
+int output_error(void) {
+        if (fflush(stdout) < 0 && failed == 0)
+                failed = errno;
+        if (failed == 0 && ferror(stdout))
+                failed = EIO; /* of a write in between */
+        return failed;
+}
 
 /* For sh, to free; NULL: none. Where a bare system has no less, nothing is said of that; a pager of one's own that is not there is named by sh, and
  * what it was to show comes all the same. */
@@ -35,7 +44,7 @@ void output_begin(const Request *q) {
                 return;
         if (pipe2(ends, O_CLOEXEC) < 0)
                 return;
-        (void) fflush(stdout);
+        (void) output_error();
         pager = fork();
         if (pager == 0) {
                 (void) dup2(ends[0], STDIN_FILENO);
@@ -57,7 +66,7 @@ void output_begin(const Request *q) {
 void output_end(void) {
         int null;
 
-        (void) fflush(stdout);
+        (void) output_error();
         if (pager <= 0)
                 return;
         null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -70,9 +79,13 @@ void output_end(void) {
 }
 
 int output_flush(void) {
-        if (fflush(stdout) == 0 || errno == EPIPE)
+        static bool told = false;
+
+        if (output_error() == 0 || failed == EPIPE)
                 return EXIT_OK;
-        log_error_errno(errno, "Failed to write to standard output: %m");
+        if (!told)
+                log_error_errno(failed, "Failed to write to standard output: %m");
+        told = true;
         return EXIT_FAILED;
 }
 
@@ -107,11 +120,11 @@ int output_table(const Request *q, const Table *t, const char *none) {
         output_begin(q);
         r = table_print(t, stdout, output_width(), output_colours());
         output_end();
-        if (r < 0 && errno != EPIPE) {
+        if (r < 0 && failed == 0) {
                 log_error_errno(r, "Failed to print the table: %m");
                 return EXIT_FAILED;
         }
-        return EXIT_OK;
+        return output_flush();
 }
 
 const char *time_text(usec_t realtime, char buffer[static TIME_TEXT_MAX]) {

@@ -12,7 +12,10 @@
 void output_begin(const Request *q);
 void output_end(void);
 
-/* Flushes standard output. A reader that has seen enough is no failure. An ExitCode. */
+/* Flushes standard output. The errno of the first write to it that failed, or 0. */
+int output_error(void);
+
+/* The same as an ExitCode: a reader that has seen enough is no failure; all else is logged, once. */
 int output_flush(void);
 
 unsigned output_width(void); /* 0: not a terminal, or a pager that scrolls sideways */

@@ -75,7 +75,7 @@ static int send_only(const Request *q, const char *text) {
         json_add_string(&w, "session", q->operands[0]);
         json_add_u64(&w, "prompt", number);
         json_close_object(&w);
-        return json_print(&w, stdout);
+        return json_print(&w);
 }
 
 int verb_prompt(const Request *q) {

@@ -60,7 +60,7 @@ int verb_report(const Request *q) {
                 log_error_errno(r, "errandd's report cannot be read: %m");
                 return EXIT_FAILED;
         }
-        return json_print(&w, stdout);
+        return json_print(&w);
 }
 
 int verb_reload(const Request *q) {

@@ -43,5 +43,5 @@ int verb_say(const Request *q) {
         json_open_object(&w, NULL);
         json_add_string(&w, "reply", reply);
         json_close_object(&w);
-        return json_print(&w, stdout);
+        return json_print(&w);
 }

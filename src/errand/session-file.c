@@ -58,6 +58,7 @@ static bool ours(const struct stat *st) {
 }
 
 static int check_directory(int fd, const char *path) {
+        int folder = (int) (strrchr(path, '/') ? MAX(strrchr(path, '/') - path, 1) : 0);
         struct stat st;
 
         if (fstat(fd, &st) < 0)
@@ -67,7 +68,8 @@ static int check_directory(int fd, const char *path) {
                 return -EPERM;
         }
         if ((st.st_mode & 0022) && !(st.st_mode & S_ISVTX)) {
-                log_error("%s: other accounts may write in its directory, and put another file there; chmod go-w it", path);
+                log_error("%s: other accounts may write in its directory, and put another file there: chmod go-w %.*s", path, folder > 0 ? folder : 1,
+                          folder > 0 ? path : ".");
                 return -EPERM;
         }
         return 0;

@@ -31,7 +31,7 @@ int verb_session_create(const Request *q) {
                 json_open_object(&w, NULL);
                 json_add_string(&w, "id", id);
                 json_close_object(&w);
-                return json_print(&w, stdout);
+                return json_print(&w);
         }
         printf("%s\n", id);
         return EXIT_OK;

@@ -94,7 +94,7 @@ static int list_json(Connection *c, bool all) {
                 log_error_errno(r, "errandd's list of sessions cannot be read: %m");
                 return EXIT_FAILED;
         }
-        return json_print(&w, stdout);
+        return json_print(&w);
 }
 
 typedef struct List {
@@ -207,7 +207,7 @@ static void print_turn(const char *id, const Description *d) {
         else if (d->turn > 0)
                 (void) snprintf(text, sizeof(text), "the agent works on prompt %" PRIu64, d->turn);
         else
-                (void) snprintf(text, sizeof(text), "%s", d->queued > 0 ? "waits for a turn" : "waits for a prompt");
+                (void) snprintf(text, sizeof(text), "waits for %s", *d->waiting ? d->waiting : d->queued > 0 ? "a turn" : "a prompt");
         if (d->queued > 0)
                 (void) snprintf(waiting, sizeof(waiting), "%" PRIu64 " more", d->queued);
         print_line("turn", text);
@@ -258,7 +258,7 @@ static int show_json(Connection *c, const char *id, Description *d, unsigned rec
                 log_error_errno(r, "errandd's description of session %s cannot be read: %m", id);
                 return EXIT_FAILED;
         }
-        return code == EXIT_OK ? json_print(&w, stdout) : code;
+        return code == EXIT_OK ? json_print(&w) : code;
 }
 
 int session_show(const Request *q, unsigned receipts) {

@@ -17,8 +17,10 @@ static bool colours_of(FILE *f) {
 }
 
 static void flush(UpdatePrinter *p, FILE *f) {
-        if (fflush(f) != 0 && p->error == 0 && f == stdout)
-                p->error = errno;
+        if (f != stdout)
+                (void) fflush(f);
+        else if (p->error == 0)
+                p->error = output_error();
 }
 
 void update_printer_end_line(UpdatePrinter *p) {
@@ -182,8 +184,8 @@ void update_printer_begin(const UpdatePrinter *p, JsonWriter *w, const char *eve
 
 void update_printer_end(UpdatePrinter *p, JsonWriter *w) {
         json_close_object(w);
-        if (json_print(w, stdout) != EXIT_OK && p->error == 0)
-                p->error = EIO;
+        if (json_print(w) != EXIT_OK && p->error == 0)
+                p->error = EIO; /* of memory: standard output's is found next */
         json_writer_done(w);
         flush(p, stdout);
 }

@@ -10,6 +10,7 @@
 
 #define METHOD(interface, member, permission, scope) {interface, member, MEMBER_METHOD, PERMISSION_##permission, SCOPE_##scope}
 #define LARGE(interface, member, permission, scope) {interface, member, MEMBER_METHOD, PERMISSION_##permission, SCOPE_##scope, .large = true}
+#define DESCRIPTORS(interface, member, permission, scope, n) {interface, member, MEMBER_METHOD, PERMISSION_##permission, SCOPE_##scope, .descriptors = n}
 #define PROPERTY(interface, member, permission, scope) {interface, member, MEMBER_READ, PERMISSION_##permission, SCOPE_##scope}
 #define WRITABLE(interface, member, permission, scope) {interface, member, MEMBER_WRITE, PERMISSION_##permission, SCOPE_##scope}
 #define SAID(word, permission) {SESSION, word, MEMBER_SAID, PERMISSION_##permission, SCOPE_OBJECT}
@@ -43,8 +44,8 @@ static const Action actions[] = {
         METHOD(SESSION, "Kill", CONTROL, OBJECT),
         LARGE(SESSION, "Describe", READ, OBJECT),
         LARGE(SESSION, "ReadTranscript", READ, OBJECT),
-        METHOD(SESSION, "Attach", ATTACH, OBJECT),
-        METHOD(SESSION, "OpenStdio", ATTACH, OBJECT),
+        DESCRIPTORS(SESSION, "Attach", ATTACH, OBJECT, 1),
+        DESCRIPTORS(SESSION, "OpenStdio", ATTACH, OBJECT, 3),
         METHOD(SESSION, "Resize", ATTACH, OBJECT),
         METHOD(SESSION, "Grant", GRANT, OBJECT),
         METHOD(SESSION, "Collect", COLLECT, OBJECT),

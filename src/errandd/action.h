@@ -38,6 +38,7 @@ typedef struct Action {
         MemberKind kind;
         Permission permission;
         ActionScope scope;
+        unsigned descriptors; /* that it answers with */
         bool large; /* its answer may have a MiB and more: it waits while the caller has not taken others (BUS_QUEUED_LARGE_MAX) */
 } Action;
 

@@ -371,24 +371,68 @@ int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply 
         return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be set up: %s", strerror(-r)) : 0;
 }
 
-int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata) {
+static void add_grant(JsonWriter *w, const Grant *g, const GrantClock *now) {
         static const char *const words[_GRANT_DURATION_MAX] = {[GRANT_ONCE] = "once", [GRANT_SPAN] = "until", [GRANT_ALWAYS] = "always"};
-        _cleanup_(json_writer_done) JsonWriter w = {};
-        usec_t remaining = grant_remaining(g, now);
         char id[16];
 
-        if (remaining == 0)
+        (void) snprintf(id, sizeof(id), "%u", g->number);
+        json_add_string(w, "id", id);
+        json_add_string(w, "host", g->host);
+        json_add_string(w, "duration", words[g->duration]);
+        if (g->duration == GRANT_SPAN)
+                json_add_u64(w, "expires", now->realtime + grant_remaining(g, now));
+}
+
+int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        if (grant_remaining(g, now) == 0)
                 return -ETIME;
         if (!can_be_asked(b))
                 return -ENOTCONN;
-        (void) snprintf(id, sizeof(id), "%u", g->number);
         channel_open(b->channel, &w, "grant");
-        json_add_string(&w, "id", id);
-        json_add_string(&w, "host", g->host);
-        json_add_string(&w, "duration", words[g->duration]);
-        if (g->duration == GRANT_SPAN)
-                json_add_u64(&w, "expires", now->realtime + remaining);
+        add_grant(&w, g, now);
         return channel_send_owned(b->channel, &w, NULL, 0, reply, drop, userdata);
+}
+
+/* A memfd: they may be more than a message holds, and as messages of their own more than a socket holds. */
+static int format_grants(const GrantList *l, const GrantClock *now) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+        _cleanup_free_ char *text = NULL;
+        size_t size, n = 0;
+
+        json_open_object(&w, NULL);
+        json_open_array(&w, "grants");
+        for (size_t i = 0; i < l->n_grants; i++) {
+                const Grant *g = &l->grants[i];
+                if (g->pending || !grant_in_force(g, now))
+                        continue;
+                json_open_object(&w, NULL);
+                add_grant(&w, g, now);
+                json_close_object(&w);
+                n++;
+        }
+        json_close_array(&w);
+        json_close_object(&w);
+        if (n == 0)
+                return -ETIME;
+        int r = json_writer_finish(&w, &text, &size);
+        return r < 0 ? r : memfd_new_sealed("errand-grants", text, size);
+}
+
+int broker_client_grants(BrokerClient *b, const GrantList *l, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata) {
+        _cleanup_(json_writer_done) JsonWriter w = {};
+
+        _cleanup_close_ int fd = format_grants(l, now);
+        if (fd < 0)
+                return fd;
+        if (!can_be_asked(b))
+                return -ENOTCONN;
+        channel_open(b->channel, &w, "grants");
+        json_open_array(&w, "fds");
+        json_add_string(&w, NULL, "grants");
+        json_close_array(&w);
+        return channel_send_owned(b->channel, &w, &fd, 1, reply, drop, userdata);
 }
 
 int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, ChannelDrop drop, void *userdata) {

@@ -56,6 +56,8 @@ int broker_client_setup(BrokerClient *b, const BrokerSetup *setup, ChannelReply 
 
 /* What is left of the grant counts from now; one that has ended is -ETIME. */
 int broker_client_grant(BrokerClient *b, const Grant *g, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata);
+/* Those of the list that are given and in force, all at once; it keeps what it has of them. None is -ETIME. */
+int broker_client_grants(BrokerClient *b, const GrantList *l, const GrantClock *now, ChannelReply reply, ChannelDrop drop, void *userdata);
 int broker_client_revoke(BrokerClient *b, uint32_t number, ChannelReply reply, ChannelDrop drop, void *userdata);
 
 /* Credential, stand-ins and listener are dead when reply comes. A broker that does not answer within a second is killed, and one that cannot be asked

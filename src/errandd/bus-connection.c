@@ -127,7 +127,7 @@ void bus_connection_lost(BusConnection *c) {
                 void (*lost)(void *userdata) = b->lost;
 
                 b->lost = NULL; /* once */
-                lost(b->lost_userdata);
+                lost(b->options_userdata);
         }
 }
 

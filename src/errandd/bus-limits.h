@@ -37,12 +37,17 @@
 #define BUS_UNREAD_OBJECT_BYTES 1024U          /* one of GetManagedObjects */
 #define BUS_UNREAD_NAME_BYTES 64U              /* one that Introspect names */
 #define BUS_UNREAD_DESCRIPTOR_BYTES (2U * 1024U * 1024U) /* 48 of them are all */
-#define BUS_UNREAD_ACCOUNT_MAX (24U * 1024U * 1024U) /* above it calls of the account are refused */
+#define BUS_UNREAD_ACCOUNT_MAX (24U * 1024U * 1024U) /* above it calls of the account wait */
 #define BUS_UNREAD_ACCOUNT_MIN (256U * 1024U)  /* which it has, whatever others have */
 #define BUS_UNREAD_REFUSALS_MAX (8U * 1024U)   /* of a client, and above that they are not even refused: the bus daemon stops at 128 calls without an answer (max_replies_per_connection) */
 #define BUS_UNREAD_ALL_MAX (96U * 1024U * 1024U) /* of all accounts. Beyond it comes one answer more of each, which are small but for few */
+#define BUS_DELAYED_USEC (2 * USEC_PER_SEC) /* so long, while nothing is taken, and then they are refused */
+#define BUS_TAKEN_USEC (200 * USEC_PER_MSEC) /* between questions to the bus daemon what was taken, meanwhile */
+#define BUS_TAKEN_LOOK_BYTES BUS_UNREAD_ACCOUNT_MIN /* of connections with as much, which are few */
+#define BUS_ACCOUNT_DELAYED_MAX 64U         /* of one account, and BUS_HELD_MAX of one connection: a desktop with as many terminals */
+#define BUS_ACCOUNT_DELAYED_SIZE_MAX (4U * 1024U * 1024U) /* bytes of these, as 16 of the largest */
 #define BUS_HELD_SIZE_MAX (256U * 1024U)    /* bytes of a call that is held, on either kind of connection: command, env and allow at their most */
-#define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them; each may carry 16 descriptors (max_message_unix_fds) as well */
+#define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them, delayed ones as well; each may carry 16 descriptors (max_message_unix_fds) as well */
 #define BUS_FOLLOWED_MAX 16U                /* sessions of others whose signals a link was let through to */
 
 #define BUS_OPTIONS_MAX 32U              /* entries of an a{sv}; no method knows as many */

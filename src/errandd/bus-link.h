@@ -11,6 +11,7 @@
 #include "errandd/bus-limits.h"
 
 typedef struct BusConnection BusConnection;
+typedef struct Delayed Delayed;
 typedef struct Held Held;
 typedef struct Operation Operation;
 typedef struct OwnerEntry OwnerEntry;
@@ -48,14 +49,16 @@ struct BusLink {
         uid_t uid;  /* by the kernel's word, or the bus daemon's; UID_NONE while that is asked for */
         bool subscribed;
         uint64_t missed; /* updates of conversations that it did not get */
-        BusUnread unread, pinged; /* of these, those before the ping */
-        sd_bus_slot *ping;
+        BusUnread unread, pinged, looked; /* of these, those before the ping, and before the question to the bus daemon */
+        uint64_t reserved; /* bytes of answers to calls that are under way */
+        bool passed; /* a call for which room was kept */
+        sd_bus_slot *ping, *look;
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
         size_t n_unknown, unknown_size;
         Held *held;
-        size_t n_held;
+        size_t n_held, n_delayed;
         Operation *operations;
         size_t n_operations;
         char followed[BUS_FOLLOWED_MAX][SESSION_ID_MAX + 1]; /* others' sessions that it was let through to see; "" for none */
@@ -70,12 +73,16 @@ struct Bus {
         BusConnection *connections;
         BusLink *links; /* those of a message bus in the order of their last message */
         size_t n_links, max_links; /* BUS_CLIENTS_MAX */
-        size_t held_size; /* bytes of all held messages */
+        size_t held_size; /* bytes of all held and delayed messages */
+        Delayed *delayed; /* in the order in which they came */
+        sd_event_source *delay;
+        usec_t delay_usec; /* BUS_DELAYED_USEC */
         Observer observer;
         OwnerEntry *owners; /* subscribe.c */
         size_t n_owners;
         void (*lost)(void *userdata);
-        void *lost_userdata;
+        void (*reloaded)(const Fault *fault, void *userdata);
+        void *options_userdata; /* of both */
         bool ready;
 };
 
@@ -121,7 +128,34 @@ void bus_unread_ask(BusLink *l); /* whether it has taken what it was sent, if th
 void bus_unread_add_refusal(BusLink *l);
 /* 1: yes. Its account has too much to take already: negative, with the error that a call is answered with; 0, it is not answered at all. */
 int bus_unread_may_answer(const BusLink *l, sd_bus_error *error);
+bool bus_unread_has_room(const BusLink *l);
+/* Whether a connection of its account has yet to say that it has read. */
+bool bus_unread_is_asked(const BusLink *l);
+void bus_unread_ask_account(const BusLink *l); /* all that have something to read, due or not */
+/* It has what it was sent first, of that size. */
+void bus_unread_taken(BusLink *l, BusUnread n);
+uint64_t bus_unread_total(const BusLink *l);
 void bus_unread_forget(BusLink *l);
+
+/* bus-taken.c */
+void bus_taken_look(const BusLink *l); /* what its account's connections have taken */
+void bus_taken_forget(BusLink *l);
+
+/* bus-delayed.c */
+typedef enum DelayReason {
+        DELAY_ROOM,          /* for answers */
+        DELAY_AUTHORIZATION, /* polkit is asked about as many of the account */
+} DelayReason;
+/* true: the call comes through again when there may be room for the answer, of so many bytes. false: it has waited, or cannot, and is refused. */
+bool bus_delay(BusLink *l, sd_bus_message *m, DelayReason reason, uint64_t need);
+void bus_delayed_came(BusLink *l, sd_bus_message *m); /* maybe it was delayed */
+void bus_delayed_end(BusLink *l, sd_bus_message *m);  /* and is forgotten, unless it is delayed further */
+void bus_delayed_wake(const BusLink *l, DelayReason reason); /* something happened, and there may be room for its account */
+/* Room was kept for a call that passes now: once it is seen what it needs, it may be another's. */
+void bus_delayed_wake_later(BusLink *l);
+void bus_delayed_wake_passed(BusLink *l);
+void bus_delayed_forget(BusLink *l);
+void bus_delayed_stop(Bus *b); /* forgets all */
 
 /* subscribe.c: the observer that turns what happens into signals. */
 int subscribe_begin(Bus *b);

@@ -5,7 +5,8 @@
 
 /* What a client of a message bus has not taken yet. The bus daemon keeps for a client that does not read, and counts what it keeps against the sender:
  * above max_incoming_bytes of that one it hears errandd no more, and nobody is served. A client answers a ping behind what was sent before it; libraries do so
- * by themselves. Who has not taken much is answered no more until it has. A connection of its own has its queue here instead. */
+ * by themselves. The calls of an account that has not taken much are delayed (bus-delayed.c) until it has, or refused. A connection of its own has its
+ * queue here instead. */
 
 #define BUS_PEER "org.freedesktop.DBus.Peer"
 
@@ -17,30 +18,49 @@ static bool is_due(const BusLink *l) {
         return !l->ping && (l->unread.refusals > 0 || total(&l->unread) >= BUS_UNREAD_PING_BYTES);
 }
 
+static void subtract(BusUnread *u, BusUnread n) {
+        u->signals -= MIN(u->signals, n.signals);
+        u->answers -= MIN(u->answers, n.answers);
+        u->refusals -= MIN(u->refusals, n.refusals);
+}
+
+void bus_unread_taken(BusLink *l, BusUnread n) {
+        subtract(&l->unread, n);
+        subtract(&l->pinged, n); /* what was sent first is in both */
+        subtract(&l->looked, n);
+        bus_delayed_wake(l, DELAY_ROOM);
+}
+
+uint64_t bus_unread_total(const BusLink *l) {
+        return total(&l->unread);
+}
+
 /* An error is an answer, too: of a client without that interface, or of a bus daemon whose policy lets no ping through and so tells nothing. */
 static int on_answer(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         BusLink *l = userdata;
+        BusUnread pinged = l->pinged;
 
         l->ping = sd_bus_slot_unref(l->ping);
-        l->unread.signals -= l->pinged.signals;
-        l->unread.answers -= l->pinged.answers;
-        l->unread.refusals -= l->pinged.refusals;
         l->pinged = (BusUnread){};
+        bus_unread_taken(l, pinged);
         bus_unread_ask(l);
         return 1;
 }
 
-void bus_unread_ask(BusLink *l) {
+static void ask(BusLink *l) {
         sd_bus_message *m = NULL;
         int r;
 
-        if (!is_due(l))
-                return;
         r = sd_bus_message_new_method_call(l->connection->bus, &m, l->name, "/", BUS_PEER, "Ping");
         if (r >= 0) /* however long it takes: that it has gone is told */
                 r = sd_bus_call_async(l->connection->bus, &l->ping, m, on_answer, l, UINT64_MAX);
         sd_bus_message_unref(m);
         l->pinged = r >= 0 ? l->unread : (BusUnread){};
+}
+
+void bus_unread_ask(BusLink *l) {
+        if (is_due(l))
+                ask(l);
 }
 
 /* Later, behind the message that is counted here. */
@@ -85,20 +105,58 @@ int bus_link_answer(BusLink *l, sd_bus_message *reply) {
         return r;
 }
 
+bool bus_unread_is_asked(const BusLink *l) {
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                if (i->uid == l->uid && i->ping && total(&i->unread) > 0)
+                        return true;
+        return false;
+}
+
+void bus_unread_ask_account(const BusLink *l) {
+        for (BusLink *i = l->connection->face->links; i; i = i->next)
+                if (i->uid == l->uid && i->name && !i->dead && !i->ping && total(&i->unread) > 0)
+                        ask(i);
+}
+
+void bus_unread_reserve(BusLink *l, size_t size) {
+        l->reserved += size;
+}
+
+void bus_unread_release(BusLink *l, size_t size) {
+        l->reserved -= size;
+        if (size > 0)
+                bus_delayed_wake(l, DELAY_ROOM);
+}
+
 /* An account has as much as is left for all others together: however many join, the next one has something. */
-int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
+static bool account_has_room(const BusLink *l, uint64_t *ret_account) {
         uint64_t account = 0, all = 0, max = BUS_UNREAD_ACCOUNT_MIN;
 
-        if (!l->name)
-                return 1; /* its own connection's queue is bounded */
         for (const BusLink *i = l->connection->face->links; i; i = i->next) {
-                all += total(&i->unread);
+                uint64_t n = total(&i->unread) + i->reserved;
+
+                all += n;
                 if (i->uid == l->uid)
-                        account += total(&i->unread);
+                        account += n;
         }
         if (all < BUS_UNREAD_ALL_MAX)
                 max = MAX(max, MIN(BUS_UNREAD_ALL_MAX - all, BUS_UNREAD_ACCOUNT_MAX));
-        if (account <= max)
+        *ret_account = account;
+        return account <= max;
+}
+
+bool bus_unread_has_room(const BusLink *l) {
+        uint64_t account;
+
+        return account_has_room(l, &account);
+}
+
+int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
+        uint64_t account;
+
+        if (!l->name)
+                return 1; /* its own connection's queue is bounded */
+        if (account_has_room(l, &account))
                 return 1;
         if (l->unread.refusals > BUS_UNREAD_REFUSALS_MAX)
                 return 0;

@@ -120,6 +120,8 @@ static void link_clear(BusLink *l) {
         gate_forget(l);
         operation_forget(l);
         bus_client_forget(l);
+        bus_delayed_forget(l);
+        bus_taken_forget(l);
         bus_unread_forget(l);
 }
 
@@ -138,8 +140,13 @@ static BusLink *link_free(BusLink *l) {
 }
 
 void bus_link_close(BusLink *l) {
+        size_t n_held = l->n_held;
+
         l->dead = true;
         link_clear(l);
+        bus_delayed_wake(l, DELAY_ROOM);
+        for (; n_held > 0; n_held--)
+                bus_delayed_wake(l, DELAY_AUTHORIZATION);
         (void) sd_event_source_set_enabled(l->connection->face->tidy, SD_EVENT_ONESHOT);
 }
 
@@ -179,7 +186,7 @@ void bus_link_unsubscribe(BusLink *l) {
 }
 
 bool bus_link_keeps(const BusLink *l) {
-        return l->subscribed || l->lookup || l->n_unknown > 0 || l->n_held > 0 || l->n_operations > 0;
+        return l->subscribed || l->lookup || l->n_unknown > 0 || l->n_held > 0 || l->n_delayed > 0 || l->n_operations > 0;
 }
 
 bool bus_link_follows(const BusLink *l, const char *id) {
@@ -213,6 +220,7 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
 
                 if (!l->dead) {
                         bus_unread_ask(l);
+                        bus_delayed_wake_passed(l);
                         p = &l->next;
                         continue;
                 }
@@ -229,11 +237,12 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 
         if (!b)
                 return -ENOMEM;
-        *b = (Bus){.manager = m, .listen_fd = -EBADF, .max_links = BUS_CLIENTS_MAX};
+        *b = (Bus){.manager = m, .listen_fd = -EBADF, .max_links = BUS_CLIENTS_MAX, .delay_usec = BUS_DELAYED_USEC};
         if (options) {
                 b->authorizer = options->authorizer;
                 b->lost = options->lost;
-                b->lost_userdata = options->userdata;
+                b->reloaded = options->reloaded;
+                b->options_userdata = options->userdata;
         }
         if (!b->authorizer)
                 b->authorizer = authorizer_same_uid();
@@ -254,6 +263,7 @@ Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
         subscribe_end(b);
+        bus_delayed_stop(b);
         sd_event_source_disable_unref(b->accept);
         while (b->links) {
                 BusLink *l = b->links;
@@ -271,8 +281,8 @@ Bus *bus_free(Bus *b) {
 
 typedef struct Reload {
         Bus *bus;
-        ReloadDone done;
-        void *userdata;
+        ReloadDone done, told; /* who asked, and who hears of each */
+        void *userdata, *told_userdata;
 } Reload;
 
 /* With a fault also when the bus has gone. */
@@ -285,7 +295,10 @@ static void on_reloaded(const Fault *fault, void *userdata) {
         int r = a && a->set_operators ? a->set_operators(a, manager_config(reload->bus->manager)->operator_uids) : 0;
         if (r < 0)
                 (void) fault_set(&f, ERROR_CONFIGURATION, "the operators stay those of before: %s", strerror(-r));
-        reload->done(r < 0 ? &f : fault, reload->userdata);
+        if (reload->told)
+                reload->told(r < 0 ? &f : fault, reload->told_userdata);
+        if (reload->done)
+                reload->done(r < 0 ? &f : fault, reload->userdata);
         fault_done(&f);
 }
 
@@ -294,7 +307,7 @@ int bus_reload(Bus *b, ReloadDone done, void *userdata, Fault *f) {
 
         if (!reload)
                 return fault_set(f, ERROR_CONFIGURATION, "out of memory");
-        *reload = (Reload){.bus = b, .done = done, .userdata = userdata};
+        *reload = (Reload){.bus = b, .done = done, .userdata = userdata, .told = b->reloaded, .told_userdata = b->options_userdata};
         int r = manager_reload(b->manager, on_reloaded, reload, f);
         if (r < 0)
                 free(reload);

@@ -14,6 +14,7 @@ typedef struct Bus Bus;
 typedef struct BusOptions {
         Authorizer *authorizer; /* NULL: authorizer_same_uid() */
         void (*lost)(void *userdata); /* the message bus has gone, and nobody is served any more; may be NULL */
+        void (*reloaded)(const Fault *fault, void *userdata); /* whoever asked: the configuration was read again, or is refused; may be NULL */
         void *userdata;
 } BusOptions;
 
@@ -36,7 +37,8 @@ DEFINE_CLEANUP(Bus *, bus_free);
 /* Serves a connected socket, taken always; uid is what the kernel said of its peer. -EMFILE: there are BUS_CONNECTIONS_MAX of them. */
 int bus_adopt(Bus *b, int fd, uid_t uid);
 
-/* Reads the configuration again, with what the bus's face itself takes from it; done as manager_reload() has it. */
+/* Reads the configuration again, with what the bus's face itself takes from it; done as manager_reload() has it, may be NULL, and is called after what the
+ * options have for all of them. */
 int bus_reload(Bus *b, ReloadDone done, void *userdata, Fault *f);
 
 size_t bus_connections(const Bus *b);

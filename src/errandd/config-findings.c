@@ -258,6 +258,8 @@ int config_add_refusals(const Config *c, char ***list) {
 
         if (c->sandbox.backend != BACKEND_BAILEY)
                 found(&f, "sandbox.backend: \"%s\" is not supported by this version; leave it out", backend_to_string((SandboxBackend) c->sandbox.backend));
+        if (c->github.app.given)
+                found(&f, "github.app: tokens of a GitHub App are not supported by this version; leave it out, and give a github.token");
         return f.error;
 }
 

@@ -108,7 +108,7 @@ static const ConfigKey github_keys[] = {
          .quiet = true},
         {"userEmail", CONFIG_TEXT, AT(github.user_email), .summary = "The author's address of commits", .check = check_email, .max = 256,
          .quiet = true},
-        {"app", CONFIG_OBJECT, AT(github.app.given), .summary = "A GitHub App whose installation tokens sessions get instead",
+        {"app", CONFIG_OBJECT, AT(github.app.given), .summary = "A GitHub App whose installation tokens sessions get instead; not in this version",
          CHILDREN(app_keys)},
 };
 

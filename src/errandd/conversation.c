@@ -32,7 +32,8 @@ struct Conversation {
         char *session;
         ConversationHandler handler;
         TurnSeat seat;
-        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has */
+        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has, for a while */
+        sd_event_source *found_end;
         bool known;  /* the shim has said where it is */
         bool looking; /* it has been asked to */
         bool resumes; /* over a connection that was made anew, and it has not said so over that */
@@ -407,14 +408,31 @@ static void on_event(Message *m, void *userdata) {
 
 /* ---- outside ---- */
 
-int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
+static int on_found_end(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Conversation *c = userdata;
+
+        c->found_end = sd_event_source_disable_unref(c->found_end);
+        if (!c->found)
+                return 0;
+        log_session_warning(c->session, "its shim does not say whether its agent is in a turn, and others do not wait for that any longer");
+        c->found = false;
+        settle(c);
+        return 0;
+}
+
+int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
         Conversation *c = calloc(1, sizeof(Conversation));
 
         if (!c)
                 return -ENOMEM;
         *c = (Conversation){.shim = shim, .looking = true, .found = found, .handler = *handler, .session = strdup(session)};
-        int r = c->session ? shim_client_watch(shim, NULL, on_event, on_state, c) : -ENOMEM;
+        int r = c->session ? 0 : -ENOMEM;
+        if (r >= 0 && found)
+                r = sd_event_add_time_relative(event, &c->found_end, CLOCK_MONOTONIC, FOUND_TURN_USEC, 0, on_found_end, c);
+        if (r >= 0)
+                r = shim_client_watch(shim, NULL, on_event, on_state, c);
         if (r < 0) {
+                sd_event_source_disable_unref(c->found_end);
                 free(c->session);
                 free(c);
                 return r;
@@ -475,6 +493,7 @@ Conversation *conversation_free(Conversation *c, const char *text) {
         if (text)
                 forget_prompts(c, text);
         turn_seat_close(&c->seat);
+        sd_event_source_disable_unref(c->found_end);
         free(c->session);
         return mfree(c);
 }

@@ -23,8 +23,10 @@ typedef struct ConversationHandler {
 typedef void (*ConversationDone)(uint64_t prompt, const char *problem, void *userdata);
 
 /* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). found: an earlier errandd
- * began it, so that it may have a turn, and has one of those that there may be at once until it says that it has none. */
-int conversation_new(ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret);
+ * began it, so that it may have a turn, and has one of those that there may be at once until it says that it has none; one that says nothing within FOUND_TURN_USEC holds up
+ * others no longer. */
+#define FOUND_TURN_USEC (10 * USEC_PER_SEC)
+int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret);
 /* The connection to its shim broke, and goes: before that client does. Nothing is lost by it: what was asked for waits for conversation_attach(), but for answers
  * and interruptions, which are told that it is not known what became of them. c may be NULL. */
 void conversation_detach(Conversation *c);

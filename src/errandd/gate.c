@@ -19,6 +19,7 @@ struct Held {
         AuthorizeRequest request; /* what was asked; its texts are not kept */
         char session[SESSION_ID_MAX + 1];
         size_t size; /* of the message */
+        uint64_t need; /* reserved for its answer */
         void *ticket;
         bool answered, allowed;
         Held *next;
@@ -39,6 +40,7 @@ static Held *held_free(Held *h) {
 
 static void held_remove(Held *h) {
         h->link->connection->face->held_size -= h->size;
+        h->link->reserved -= h->need;
         for (Held **p = &h->link->held; *p; p = &(*p)->next)
                 if (*p == h) {
                         *p = h->next;
@@ -214,14 +216,32 @@ static Held *held_take(BusLink *l, sd_bus_message *m) {
         return NULL;
 }
 
-static int may_hold(BusLink *l, sd_bus_message *m, size_t *ret_size, sd_bus_error *error) {
+/* Bytes that those in its answer count for. */
+static uint64_t descriptors_of(const Action *a) {
+        return a ? (uint64_t) a->descriptors * BUS_UNREAD_DESCRIPTOR_BYTES : 0;
+}
+
+/* While a call is delayed, a large answer's share as well. */
+static uint64_t need_of(const Action *a) {
+        return !a || !a->large ? descriptors_of(a) : BUS_TRANSCRIPT_MAX;
+}
+
+/* The call may wait: for room, or for an end of the account's other questions. */
+static int delay(BusLink *l, sd_bus_message *m, DelayReason reason, const Action *a, int r, sd_bus_error *error) {
+        if (!bus_delay(l, m, reason, need_of(a)))
+                return r;
+        sd_bus_error_free(error);
+        return -EINPROGRESS;
+}
+
+static int may_hold(BusLink *l, sd_bus_message *m, const Passage *p, size_t *ret_size, sd_bus_error *error) {
         int r;
 
         if (l->n_held >= BUS_HELD_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
         r = bus_link_may_keep(l, ACCOUNT_HELD, error);
         if (r < 0)
-                return r;
+                return delay(l, m, DELAY_AUTHORIZATION, p->action, r, error);
         r = message_size(m, BUS_HELD_SIZE_MAX, ret_size);
         if (r == -E2BIG)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "the call has more than %u bytes", BUS_HELD_SIZE_MAX);
@@ -230,8 +250,8 @@ static int may_hold(BusLink *l, sd_bus_message *m, size_t *ret_size, sd_bus_erro
         return r;
 }
 
-/* 1: allowed, 0: denied, -EINPROGRESS: the message is held. */
-static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const AuthorizeRequest *q, sd_bus_error *error) {
+/* 1: allowed, 0: denied, -EINPROGRESS: the message is held, or delayed. */
+static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Passage *p, const AuthorizeRequest *q, sd_bus_error *error) {
         Bus *b = l->connection->face;
         size_t size = 0;
         Held *h;
@@ -241,14 +261,14 @@ static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Au
         if (answer)
                 return answer->allowed && held_matches(answer, q);
         if (b->authorizer->cancel) {
-                r = may_hold(l, m, &size, error);
+                r = may_hold(l, m, p, &size, error);
                 if (r < 0)
                         return r;
         }
         h = calloc(1, sizeof(Held));
         if (!h)
                 return -ENOMEM;
-        *h = (Held){.link = l, .request = *q, .size = size};
+        *h = (Held){.link = l, .request = *q, .size = size, .need = descriptors_of(p->action)};
         snprintf(h->session, sizeof(h->session), "%s", q->session ?: "");
         h->request.session = h->request.sender = h->request.member = h->request.host = h->request.duration = h->request.project = NULL;
 
@@ -262,6 +282,7 @@ static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Au
         l->held = h;
         l->n_held++;
         b->held_size += size;
+        l->reserved += h->need;
         return r;
 }
 
@@ -336,7 +357,7 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         p->own = find_owner(l, p, &details) == l->uid;
         q = request_of(l, sd_bus_message_get_sender(m), p, &details);
         q.interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0;
-        r = authorize(l, m, answer, &q, error);
+        r = authorize(l, m, answer, p, &q, error);
         if (r != 0)
                 return r;
         if (p->action->permission == PERMISSION_ROOT)
@@ -376,12 +397,35 @@ static size_t answer_size(const Action *action) {
         return action && streq(action->member, "Introspect") ? BUS_UNREAD_INTROSPECT_BYTES : BUS_UNREAD_CALL_BYTES;
 }
 
+/* 0: it goes on; 1: that was all; -EINPROGRESS: it comes through again. */
+static int let_pass(BusLink *l, sd_bus_message *m, Passage *p, sd_bus_error *error) {
+        const char *interface = sd_bus_message_get_interface(m);
+        Held *answer = held_take(l, m);
+        int r;
+
+        bus_delayed_came(l, m);
+        r = answer ? 1 : bus_unread_may_answer(l, error); /* room for that one was kept */
+        if (r < 0)
+                r = delay(l, m, DELAY_ROOM, action_find(interface ?: "", sd_bus_message_get_member(m), MEMBER_METHOD), r, error);
+        if (r < 0 && r != -EINPROGRESS)
+                bus_unread_add_refusal(l);
+        if (r <= 0)
+                return r < 0 ? r : 1;
+        r = pass(l, m, answer, p, error);
+        if (answer) {
+                bus_delayed_wake(l, DELAY_AUTHORIZATION);
+                bus_delayed_wake_later(l);
+                held_free(answer);
+        }
+        if (r != -EINPROGRESS && sd_bus_message_get_expect_reply(m) > 0)
+                bus_unread_add_answer(l, answer_size(p->action));
+        return MIN(r, 0);
+}
+
 int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         Passage p = {.object.kind = _BUS_OBJECT_KIND_INVALID};
         BusConnection *c = userdata;
         BusLink *l = c->current;
-        Held *answer;
-        bool refused;
         int r;
 
         r = pass_others(c, m);
@@ -400,21 +444,12 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         c->target = (BusTarget){.link = l};
         c->admitted = NULL;
         stored_receipt_list_done(&c->receipt);
-        answer = held_take(l, m);
-        r = bus_unread_may_answer(l, error);
-        refused = r <= 0;
-        if (r > 0)
-                r = pass(l, m, answer, &p, error);
-        if (answer)
-                held_free(answer);
-        if (r == -EINPROGRESS || (refused && r == 0))
-                return 1;
-        if (refused)
-                bus_unread_add_refusal(l);
-        else if (sd_bus_message_get_expect_reply(m) > 0)
-                bus_unread_add_answer(l, answer_size(p.action));
+        r = let_pass(l, m, &p, error);
+        bus_delayed_end(l, m);
         if (r < 0)
-                return r;
+                return r == -EINPROGRESS ? 1 : r;
+        if (r > 0)
+                return 1;
         c->admitted = p.session;
         if (p.session && !p.own && (p.action->permission == PERMISSION_READ || p.action->permission == PERMISSION_ATTACH))
                 bus_link_follow(l, session_record(p.session)->id);

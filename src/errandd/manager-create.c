@@ -219,9 +219,14 @@ static int check_described(const Mode *mode, const Caller *caller, const char *i
 static int check_id(const Manager *m, const Caller *caller, const char *asked, Fault *f) {
         if (asked && !session_id_valid(asked))
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "id: \"%.64s\" is not 1 to %u characters a-z and 0-9", asked, SESSION_ID_MAX);
-        if (asked && manager_find((Manager *) m, asked))
+        int r = asked ? check_described(m->mode, caller, asked, f) : 0;
+        const Session *there = r >= 0 && asked ? manager_find((Manager *) m, asked) : NULL;
+
+        if (there && !caller->operator && caller->uid != 0 && session_record(there)->owner != caller->uid)
+                return fault_set(f, ERROR_EXISTS, "id: %s is taken; choose another id", asked);
+        if (there)
                 return fault_set(f, ERROR_EXISTS, "there is a session %s already; remove it (errand threads rm %s), or choose another id", asked, asked);
-        return asked ? check_described(m->mode, caller, asked, f) : 0;
+        return r;
 }
 
 static int make_record(Manager *m, const char *asked, char id[static SESSION_ID_MAX + 1], int *ret_dir, Fault *f) {

@@ -15,6 +15,11 @@ struct Operation {
         Operation *previous, *next;
 };
 
+/* Bytes of its answer beyond what any has. */
+static size_t reserved(const Operation *o) {
+        return streq(o->result, "h") ? BUS_UNREAD_DESCRIPTOR_BYTES : 0;
+}
+
 int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operation **ret, sd_bus_error *error) {
         Operation *o;
         int r;
@@ -33,6 +38,7 @@ int operation_new(BusLink *l, sd_bus_message *call, const char *result, Operatio
                 o->next->previous = o;
         l->operations = o;
         l->n_operations++;
+        bus_unread_reserve(l, reserved(o));
         *ret = o;
         return 0;
 }
@@ -47,6 +53,7 @@ static void operation_unlink(Operation *o) {
         if (o->next)
                 o->next->previous = o->previous;
         o->link->n_operations--;
+        bus_unread_release(o->link, reserved(o));
         o->link = NULL;
 }
 
@@ -94,13 +101,7 @@ static int reply_texts(Operation *o, char *const *texts) {
         return r < 0 ? r : bus_link_answer(o->link, reply);
 }
 
-/* Many may have been asked for while none was there yet. */
 static int reply_terminal(Operation *o, int fd) {
-        _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-
-        int r = bus_unread_may_answer(o->link, &error);
-        if (r <= 0)
-                return r < 0 ? sd_bus_reply_method_error(o->call, &error) : 0; /* its call was counted when it came */
         bus_unread_add_answer(o->link, BUS_UNREAD_DESCRIPTOR_BYTES);
         return sd_bus_reply_method_return(o->call, "h", fd); /* duplicates it */
 }

@@ -21,6 +21,8 @@ typedef struct Service {
         Units *units;
         Authorizer *authorizer; /* polkit's; NULL: the same account alone */
         bool lost;              /* the bus is gone */
+        bool reloading;         /* a signal asked for it, so that the service manager waits for word of its end */
+        bool refused;           /* the status says that what is there is */
 } Service;
 
 static void tell_ready(Service *s) {
@@ -34,19 +36,27 @@ static void tell_ready(Service *s) {
 static void on_reloaded(const Fault *fault, void *userdata) {
         Service *s = userdata;
 
+        if (!s->daemon.bus) /* it is leaving */
+                return;
         if (fault) {
                 log_error("%s", fault->text ?: "out of memory");
                 log_error("the configuration before stays in force");
         } else
                 daemon_log_report(&s->daemon);
-        (void) sd_notifyf(false, "READY=1\nSTATUS=Serving %s%s", BUS_NAME, fault ? "; the configuration that is there now is refused, the one before stays in force" : "");
+        /* Else not for each that a client asks for: word to a service manager that takes none is waited for. */
+        if (s->reloading || s->refused != (fault != NULL))
+                (void) sd_notifyf(false, "%sSTATUS=Serving %s%s", s->reloading ? "READY=1\n" : "", BUS_NAME,
+                                  fault ? "; the configuration that is there now is refused, the one before stays in force" : "");
+        s->reloading = false;
+        s->refused = fault;
 }
 
 static void reload(Service *s) {
         Fault f = {};
 
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=Reading the configuration again", (unsigned long long) now_monotonic());
-        if (bus_reload(s->daemon.bus, on_reloaded, s, &f) < 0) {
+        s->reloading = true;
+        if (bus_reload(s->daemon.bus, NULL, NULL, &f) < 0) {
                 on_reloaded(&f, s);
                 fault_done(&f);
         }
@@ -112,7 +122,7 @@ static int begin(Service *s, const ServiceOptions *o, Fault *f) {
         if (o->polkit)
                 r = authorizer_polkit_new(s->connection, manager_config(d->manager)->operator_uids, &s->authorizer);
         if (r >= 0)
-                r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .lost = on_lost, .userdata = s}, &d->bus);
+                r = bus_new_on_bus(d->manager, s->connection, &(BusOptions){.authorizer = s->authorizer, .lost = on_lost, .reloaded = on_reloaded, .userdata = s}, &d->bus);
         if (r >= 0)
                 r = add_signals(s);
         if (r < 0)

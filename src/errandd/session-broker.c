@@ -80,7 +80,7 @@ static void on_back(uint16_t port, uint64_t fresh, void *userdata) {
         if (fresh > 0)
                 count_refused(run, fresh);
         broker_becomes(run, BROKER_WORKS);
-        int r = session_grants_to_broker(s, true);
+        int r = session_grants_to_broker(s);
         if (r < 0)
                 log_session_warning_errno(r, s->record->id, "its broker cannot be told its grants: %m");
         log_with(LOG_LEVEL_INFO, &(LogContext){.session = s->record->id, .message_id = EVENT_BROKER_BACK}, "its broker does its work");
@@ -142,7 +142,7 @@ static int set_up(Run *run, Fault *f) {
         if (r < 0)
                 return r;
         run->broker_told = true;
-        r = session_grants_to_broker(s, false);
+        r = session_grants_to_broker(s);
         return r < 0 ? fault_set(f, ERROR_SETUP, "the broker cannot be told the grants: %s", strerror(-r)) : 0;
 }
 

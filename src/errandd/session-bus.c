@@ -170,7 +170,7 @@ static int method_grant(sd_bus_message *m, void *userdata, sd_bus_error *error) 
         if (host_text_normalize(host, HOST_TEXT_WILDCARD, normalized, &problem) < 0)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "the host \"%s\" %s", host, problem);
         if (grant_duration_parse(duration, &kind, &span, &problem) < 0)
-                return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem);
+                return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "\"%s\": %s", duration, problem);
         r = operation_new(t->link, m, "o", &o, error);
         if (r < 0)
                 return r;
@@ -204,6 +204,14 @@ static int method_read_transcript(sd_bus_message *m, void *userdata, sd_bus_erro
         return r < 0 ? r : bus_link_answer(t->link, reply);
 }
 
+/* An agent that is talked to is part of a start, though its command runs. */
+static const char *waiting(const Session *s) {
+        const char *start = session_waiting(s);
+        ConversationState c;
+
+        return start || !session_conversation(s, &c) || !c.known || c.ready ? start : "its agent to answer for the first time";
+}
+
 static int append_identity(sd_bus_message *reply, const Session *s) {
         const SessionRecord *record = session_record(s);
         int r;
@@ -228,7 +236,7 @@ static int append_identity(sd_bus_message *reply, const Session *s) {
         if (r >= 0)
                 r = bus_append_entry_i32(reply, "ExitStatus", (int32_t) MIN(record->exit_status, (uint64_t) INT32_MAX));
         if (r >= 0)
-                r = bus_append_entry_text(reply, "Waiting", session_waiting(s));
+                r = bus_append_entry_text(reply, "Waiting", waiting(s));
         return r < 0 ? r : bus_append_entry_u64(reply, "RefusedCount", record->refused);
 }
 

@@ -41,7 +41,7 @@ void run_converse(Run *run) {
         if (!s->record->protocol || !run->shim || run->conversation)
                 return;
         /* Who is an operator is known when one asks. */
-        int r = conversation_new(run->shim, &m->turns, s->record->id, s->record->owner, m->mode->project_names, run->found,
+        int r = conversation_new(m->event, run->shim, &m->turns, s->record->id, s->record->owner, m->mode->project_names, run->found,
                                  &(ConversationHandler){.update = on_update, .userdata = run}, &run->conversation);
         if (r < 0)
                 log_session_error_errno(r, s->record->id, "its agent cannot be talked to: %m");

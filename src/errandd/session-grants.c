@@ -60,18 +60,12 @@ void session_arm_expiry(Session *s) {
                 log_session_warning_errno(r, s->record->id, "no timer for its grants, ignoring: the broker ends them: %m");
 }
 
-#define TOLD_AT_ONCE 128U /* grants: half of what a channel lets be unanswered, and less than a socket holds */
-
 /* A change that the broker has not answered. */
 typedef struct Telling {
         Manager *manager;
         char id[SESSION_ID_MAX + 1];
-        uint32_t revoke; /* that grant; 0: one is given */
-        uint32_t last;   /* of as many grants as are told at once: those with higher numbers follow. 0: none do */
-        bool again;
+        uint32_t revoke; /* that grant; 0: some are given */
 } Telling;
-
-static int tell_grants(Session *s, uint32_t after, bool again);
 
 /* It is told again when there is another connection, before any grant; a broker that could be told neither then nor now is none. */
 static void keep_revocation(Session *s, uint32_t number) {
@@ -90,37 +84,46 @@ static void keep_revocation(Session *s, uint32_t number) {
 
 static void on_broker_answer(Message *m, const char *problem, void *userdata) {
         _cleanup_free_ Telling *t = userdata;
-        Session *s = manager_find(t->manager, t->id);
+        Session *s = m ? NULL : manager_find(t->manager, t->id);
 
-        if (s && !m && t->revoke > 0)
+        if (s && t->revoke > 0)
                 keep_revocation(s, t->revoke);
-        else if (m && problem && !t->again) /* a grant that it has already, or not any more, is refused */
+        else if (m && problem && t->revoke == 0) /* what it had not any more is revoked as well */
                 log_session_warning(t->id, "its broker refused a change of grants: %s", problem);
-        int r = s && m && t->last > 0 ? tell_grants(s, t->last, t->again) : 0;
-        if (r < 0)
-                log_session_warning_errno(r, t->id, "its broker cannot be told all of its grants: %m");
 }
 
-/* told: g, or NULL and the number of the one to revoke; the rest of it is kept. */
-static int tell_broker(Session *s, const Grant *g, const Telling *told) {
-        Run *run = s->run;
-        GrantClock now;
-        int r;
+/* A grant, or all that are in force, or, both NULL, the number of the one to revoke. */
+typedef struct Change {
+        const Grant *grant;
+        const GrantList *all;
+        uint32_t revoke;
+} Change;
 
-        if (run && run->broker_state == BROKER_AWAY && !g)
+static int send_change(Run *run, const Change *c, Telling *t) {
+        GrantClock now;
+
+        if (!c->grant && !c->all)
+                return broker_client_revoke(run->broker, c->revoke, on_broker_answer, free, t);
+        int r = grant_clock_now(&now);
+        if (r < 0)
+                return r;
+        return c->grant ? broker_client_grant(run->broker, c->grant, &now, on_broker_answer, free, t)
+                        : broker_client_grants(run->broker, c->all, &now, on_broker_answer, free, t);
+}
+
+static int tell_broker(Session *s, const Change *c) {
+        Run *run = s->run;
+
+        if (run && run->broker_state == BROKER_AWAY && c->revoke > 0)
                 return -EAGAIN; /* it may come back with what it had */
         if (!run || (run->broker_state != BROKER_WORKS && !(run->broker_state == BROKER_BEGINS && run->broker_told)))
                 return 0; /* it gets those in force behind its set-up */
         Telling *t = malloc(sizeof(Telling));
         if (!t)
                 return -ENOMEM;
-        *t = *told;
-        t->manager = s->manager;
+        *t = (Telling){.manager = s->manager, .revoke = c->revoke};
         (void) snprintf(t->id, sizeof(t->id), "%s", s->record->id);
-        r = g ? grant_clock_now(&now) : 0;
-        if (r >= 0)
-                r = g ? broker_client_grant(run->broker, g, &now, on_broker_answer, free, t)
-                      : broker_client_revoke(run->broker, told->revoke, on_broker_answer, free, t);
+        int r = send_change(run, c, t);
         if (r < 0)
                 free(t);
         return r;
@@ -131,7 +134,7 @@ static int revoke_again(Session *s) {
         int r = 0;
 
         while (run && run->n_unrevoked > 0 && r >= 0) {
-                r = tell_broker(s, NULL, &(Telling){.revoke = run->unrevoked[run->n_unrevoked - 1], .again = true});
+                r = tell_broker(s, &(Change){.revoke = run->unrevoked[run->n_unrevoked - 1]});
                 if (r >= 0)
                         run->n_unrevoked--;
         }
@@ -140,25 +143,7 @@ static int revoke_again(Session *s) {
         return r;
 }
 
-/* Those with higher numbers, which come in that order. */
-static int tell_grants(Session *s, uint32_t after, bool again) {
-        GrantClock now;
-        size_t n = 0;
-
-        int r = grant_clock_now(&now);
-        for (size_t i = 0; i < s->grants.n_grants && r >= 0 && n < TOLD_AT_ONCE; i++) {
-                const Grant *g = &s->grants.grants[i];
-
-                if (g->number <= after || g->pending || !grant_in_force(g, &now))
-                        continue;
-                r = tell_broker(s, g, &(Telling){.last = n + 1 == TOLD_AT_ONCE ? g->number : 0, .again = again});
-                n += r >= 0;
-                r = r == -ETIME ? 0 : r; /* it has ended in this moment */
-        }
-        return r;
-}
-
-int session_grants_to_broker(Session *s, bool again) {
+int session_grants_to_broker(Session *s) {
         GrantClock now;
 
         int r = grant_clock_now(&now);
@@ -167,9 +152,9 @@ int session_grants_to_broker(Session *s, bool again) {
         if (r < 0)
                 return r;
         (void) prune(s, &now);
-        r = tell_grants(s, 0, again);
+        r = tell_broker(s, &(Change){.all = &s->grants});
         session_arm_expiry(s);
-        return r;
+        return r == -ETIME ? 0 : r;
 }
 
 /* what: "granted", "revoked", "used". */
@@ -214,7 +199,7 @@ static int give(Session *s, Grant *g, int error, Fault *f) {
 
         if (error < 0)
                 return fault_set(f, ERROR_STORAGE, "the grant cannot be recorded, and so is not given: %s", strerror(-error));
-        int r = tell_broker(s, g, &(Telling){}); /* where the session has ended meanwhile, its next start does */
+        int r = tell_broker(s, &(Change){.grant = g}); /* where the session has ended meanwhile, its next start does */
         if (r < 0)
                 return fault_set(f, ERROR_SETUP, "the broker of session %s cannot be told: %s", s->record->id, strerror(-r));
         g->pending = false;
@@ -329,7 +314,7 @@ int session_revoke(Session *s, uint32_t number, Done done, void *userdata, Fault
                 return fault_set(f, ERROR_STORAGE, "out of memory");
         *revoking = (Revoking){.done = done, .userdata = userdata};
         /* Taken away first: a disk that is full, or slow, must not keep a host open. */
-        int r = g->pending ? 0 : tell_broker(s, NULL, &(Telling){.revoke = number});
+        int r = g->pending ? 0 : tell_broker(s, &(Change){.revoke = number});
         if (r < 0)
                 free(revoking);
         if (r == -EAGAIN)

@@ -23,7 +23,7 @@ static int check_own(const char *what, const char *place, const char *own, Fault
                 return 0;
         return fault_set(f, ERROR_INVALID_ARGUMENT,
                          "%s %s %s errand's own %s; a session may not reach the records: start in a directory of the project alone, or move "
-                         "the state with --state-dir", what, place, path_beneath(own, place) ? "holds" : "lies in", own);
+                         "the state: stateDir in the configuration, or embedded --state-dir", what, place, path_beneath(own, place) ? "holds" : "lies in", own);
 }
 
 static int check_file(const char *what, const char *place, const char *file, const char *holds, Fault *f) {

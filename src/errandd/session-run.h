@@ -160,7 +160,7 @@ void session_write_grants_along(Session *s);
 void session_forget_grant_waits(Session *s, bool told);
 
 /* session-grants.c */
-int session_grants_to_broker(Session *s, bool again /* it may have some of them */);
+int session_grants_to_broker(Session *s); /* which keeps those that it has */
 /* 0: that is on disk, or is of no use any more. -EINPROGRESS: it is being written; to be told again. */
 int session_grant_was_used(Session *s, uint32_t number, usec_t used);
 void session_arm_expiry(Session *s);

@@ -48,6 +48,13 @@ static void skip_space(Checker *c) {
                 c->at++;
 }
 
+/* What people write into configurations, as other formats allow. */
+static int fail_expected(Checker *c, const char *what) {
+        bool comment = c->at < c->end && (*c->at == '#' || (*c->at == '/' && c->end - c->at > 1 && (c->at[1] == '/' || c->at[1] == '*')));
+
+        return fail(c, "%s is expected%s", what, comment ? "; there are no comments in JSON" : "");
+}
+
 static bool take(Checker *c, char what) {
         if (c->at >= c->end || *c->at != what)
                 return false;
@@ -115,7 +122,7 @@ static int check_string(Checker *c, char **ret) {
         size_t size = 0;
 
         if (!take(c, '"'))
-                return fail(c, "a string in double quotes is expected");
+                return fail_expected(c, "a string in double quotes");
         if (ret) {
                 const char *p = c->at;
                 while (p < c->end && *p != '"')
@@ -168,7 +175,7 @@ static int check_number(Checker *c) {
         const char *first = c->at;
         size_t n = skip_digits(c);
         if (n == 0)
-                return fail(c, "a value is expected");
+                return fail_expected(c, "a value");
         if (n > 1 && *first == '0')
                 return fail(c, "a number with a leading zero");
         if (take(c, '.')) {
@@ -266,6 +273,9 @@ static int check_container(Checker *c, char close) {
                                 break;
                         if (!take(c, ','))
                                 return fail(c, "a ',' or '%c' is missing", close);
+                        skip_space(c);
+                        if (c->at < c->end && *c->at == close)
+                                return fail(c, "there is a ',' before '%c', where nothing follows", close);
                 }
         pop_names(c, mark);
         c->depth--;

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What the owner grants while the session runs."""
 
+import json
+import os
 import threading
 import time
 
 import errand_spool
 import errand_world
-from errand_broker import Broker
+from errand_broker import F_SEALS_ALL, Broker, sealed_memfd
 from errand_test import case, run
 from errand_upstream import Peer, Upstream
 
@@ -158,6 +160,85 @@ def never_held(t):
     broker.control = None
     t.equal(status(broker, "denied.example:443"), 403, "status")
     t.check(peer.untouched())
+
+
+def told(broker, grants, seals=F_SEALS_ALL, **members):
+    """The answer to a list of grants, or to what stands in its place."""
+    text = grants if isinstance(grants, bytes) else json.dumps({"grants": grants}).encode()
+    fd = sealed_memfd(text, seals)
+    try:
+        return broker.control.request("grants", [fd], **{"fds": ["grants"], **members})
+    finally:
+        os.close(fd)
+
+
+def named(number, host, **members):
+    return {"id": str(number), "host": host, "duration": "always", **members}
+
+
+@case("S131: as many grants as there may be, of the longest hosts, are told in one message, and told again change nothing")
+def many(t):
+    Upstream(t, "9.9.9.10:443", certificate=None)
+    broker = Broker(t).start(allow=[])
+    label = "x" * 63
+    longest = [named(n, f"{n:04}{'y' * 57}.{label}.{label}.{label}") for n in range(1, 1024)]
+    t.equal(len(longest[0]["host"]), 253, "bytes of a host")
+    broker.grant("denied.example", "once", "kept")
+    t.equal(told(broker, [named("kept", "other.example"), *longest])["type"], "ok", "the answer")
+    t.equal(broker.control.request("stats")["grants"], 1024, "grants")
+    t.equal(told(broker, longest)["type"], "ok", "the answer to the same again")
+    t.equal(broker.control.request("stats")["grants"], 1024, "grants")
+    t.equal([status(broker, f"{h}:443") for h in ("other.example", "denied.example", "denied.example")], [403, 200, 403], "the one that was there")
+    t.contains(told(broker, [named("a", "a.example"), named("b", "b.example")])["text"], "too many", "one too many")
+    t.equal(broker.control.request("stats")["grants"], 1023, "grants after one too many")
+
+
+@case("S131 S134: of grants that are told together none is given where one cannot be")
+def none(t):
+    broker = Broker(t).start(allow=[])
+    good = named(1, "denied.example")
+    rows = [([good, named(2, "https://x.example")], "grant \"2\": "), ([good, named("a b", "x.example")], "id"), ([good, good], "already"),
+            ([good, named(2, "x.example", port=443)], "\"grants[1].port\" is not known"), ([good, {"id": "2"}], "has the strings"), ([good, 7], "not an object"),
+            ([good, named(2, "x.example", duration="until")], "duration"), ([good, named(2, "x.example", expires=1)], "duration"),
+            (b'{"grants":{}}', "not a list"), (b'{"grants":[],"x":1}', "not known"), (b"", "no JSON"), (b'{"grants":[]', "no JSON"),
+            (b'{"grants":[' + b" " * (512 * 1024) + b"]}", "larger than"), ([named(n, "x.example") for n in range(1025)], "more than 1024")]
+
+    def check(row):
+        grants, part = row
+        broker.connect_control()
+        reply = told(broker, grants)
+        t.equal(reply["type"], "error", "the answer")
+        t.contains(reply["text"], part, "the answer")
+        broker.connect_control()
+        t.equal((broker.control.request("stats")["grants"], status(broker, "denied.example:443")), (0, 403), "grants, and the host's status")
+    t.each(rows, check)
+
+
+@case("S131: grants that are told together come in a memfd that nobody can change any more, with no other descriptor, and after the setup")
+def sealed(t):
+    broker = Broker(t)
+    broker.connect_control()
+    t.contains(told(broker, [])["text"], "not set up yet", "before the setup")
+    broker.start(allow=[])
+    for seals in (0, F_SEALS_ALL & ~0x8, F_SEALS_ALL & ~0x2, F_SEALS_ALL & ~0x4):
+        t.contains(told(broker, [named(1, "denied.example")], seals)["text"], "sealed", "the answer")
+        broker.connect_control()
+    for members in ({}, {"fds": []}):
+        t.contains(broker.control.request("grants", **members)["text"], "one descriptor", "without one")
+        broker.connect_control()
+    other = os.open("/dev/null", os.O_RDONLY)
+    fd = sealed_memfd(b'{"grants":[]}')
+    t.contains(broker.control.request("grants", [fd, other], fds=["grants", "other"])["text"], "one descriptor", "with another")
+    broker.connect_control()
+    t.contains(broker.control.request("grants", [other], fds=["grants"])["text"], "sealed", "no memfd")
+    os.close(other)
+    os.close(fd)
+    broker.connect_control()
+    t.contains(told(broker, [], host="x.example")["text"], "has no \"host\"", "a member that it has not")
+    broker.connect_control()
+    t.equal(broker.control.request("stats")["grants"], 0, "grants")
+    broker.control.request("close")
+    t.contains(told(broker, [])["text"], "closed", "after the close")
 
 
 if __name__ == "__main__":

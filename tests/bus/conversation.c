@@ -18,9 +18,11 @@ static struct {
 } c;
 
 static int describe(sd_bus_message *m) {
+        const char *waiting = strstr(sd_bus_message_get_path(m), "b3") ? "its agent to answer for the first time" : "";
+
         if (c.turn < 0) /* it is not known yet */
                 return sd_bus_reply_method_return(m, "a{sv}", 2, "State", "s", c.state, "Protocol", "s", "acp");
-        return sd_bus_reply_method_return(m, "a{sv}", 5, "State", "s", c.state, "Protocol", "s", strstr(sd_bus_message_get_path(m), "b2") ? "none" : "acp",
+        return sd_bus_reply_method_return(m, "a{sv}", 6, "State", "s", c.state, "Waiting", "s", waiting, "Protocol", "s", strstr(sd_bus_message_get_path(m), "b2") ? "none" : "acp",
                                           "Turn", "t", (uint64_t) c.turn, "QueuedPrompts", "t", (uint64_t) c.queued, "ExitReason", "s", "exited");
 }
 

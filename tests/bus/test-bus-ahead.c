@@ -335,14 +335,14 @@ static void test_client_gone(void) {
 }
 
 static void test_session_gone(void) {
-        Session *s;
+        SessionRecord *record;
 
         begin();
         make(POLKIT_YES);
         fake_forget(manager_find(w.bus->world.manager, ID));
-        s = fake_session(w.bus->world.manager, ID, message_bus_account());
-        free(s->record->project);
-        s->record->project = strdup("shop");
+        record = fake_session(w.bus->world.manager, ID, message_bus_account())->record;
+        free(record->project);
+        record->project = strdup("shop");
         check_asks_anew();
         end();
 }

@@ -355,6 +355,39 @@ static void test_flood(void) {
         end();
 }
 
+/* More questions at once than polkit is asked: the others wait until some are answered. */
+static void test_questions(void) {
+        static Waiting waiting[2 * BUS_ACCOUNT_HELD_MAX + 8];
+        size_t left = ELEMENTSOF(waiting), answered = 0;
+
+        begin();
+        fake_session(b->world.manager, "c3", 3);
+        check_call(client, A1, BUS_SESSION_INTERFACE, "Describe", "no error");
+        authorizer.hold = true;
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+                call_start(client, call_new(client, BUS_SESSION_ROOT "/c3", BUS_SESSION_INTERFACE, "Start"), waiting + i);
+        message_bus_settle(b, client);
+        message_bus_settle(b, b->service);
+        CHECK_INT(authorizer.n_held, BUS_ACCOUNT_HELD_MAX);
+        while (left > 0) {
+                CHECK(authorizer.n_held - answered <= BUS_ACCOUNT_HELD_MAX);
+                if (answered < authorizer.n_held) {
+                        authorizer.done[answered](true, authorizer.userdata[answered]);
+                        answered++;
+                }
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+                for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+                        if (waiting[i].answered) {
+                                CHECK_FINE(waiting[i].reply);
+                                waiting_done(waiting + i);
+                                left--;
+                        }
+        }
+        CHECK_INT(b->world.manager->acts, ELEMENTSOF(waiting));
+        CHECK_INT(b->world.bus->held_size, 0);
+        end();
+}
+
 /* More clients than there are links for: silent ones make room and are known again, and none is refused. */
 static void test_room(void) {
         static sd_bus *clients[128 + 16];
@@ -461,6 +494,7 @@ int main(void) {
         RUN(test_followed, "who was let through to a session hears of it while it is there");
         RUN(test_filtered, "D001 D002: objects are filtered for each client of one connection");
         RUN(test_flood, "C204: ten thousand calls of one client, and another is answered");
+        RUN(test_questions, "C204: an account's questions above those that polkit is asked at once wait for these");
         RUN(test_room, "more clients than links: nobody is refused");
         RUN(test_account, "what one account can have kept is bounded");
         RUN(test_malformed, "arguments of another form have no effect");

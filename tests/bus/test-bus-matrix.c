@@ -6,6 +6,7 @@
 #include "basic/text.h"
 #include "errandd/action.h"
 #include "errandd/bus-limits.h"
+#include "errandd/bus-link.h"
 #include "polkit-world.h"
 #include "test.h"
 
@@ -299,6 +300,7 @@ static void check_limit(void) {
                 call_start(w.client, call_new(w.client, BUS_ROOT, MANAGER, "Reload"), waiting + i);
         while (w.polkit.asked < ELEMENTSOF(waiting))
                 turn();
+        w.bus->world.bus->delay_usec = USEC_PER_MSEC;
         r = do_call(true, row->arguments, ERROR_NONE);
         expect(&r, asked_about() == streq(reply_error(&r), "LimitExceeded"), "too many calls wait");
         reply_done(&r);

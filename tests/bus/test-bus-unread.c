@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <fcntl.h>
+
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/bus-link.h"
@@ -8,6 +10,7 @@
 
 #define PROPERTIES "org.freedesktop.DBus.Properties"
 #define SESSIONS 200
+#define LARGE 8 /* answers with all of them: together more than a socket takes */
 
 static MessageBus *b;
 static TestAuthorizer authorizer;
@@ -108,24 +111,45 @@ static void test_asked(void) {
         b = message_bus_free(b);
 }
 
+/* So much that the bus daemon keeps some of it, and then it reads nothing; → what is still counted as unread. */
+static sd_bus *stuck_client(uint64_t counted) {
+        sd_bus *client = message_bus_client(b, message_bus_account());
+        uint64_t serial; /* where nobody wants it, no answer is */
+
+        check_get(client, "no error");
+        CHECK(sd_bus_detach_event(client) >= 0);
+        for (unsigned i = 0; i < LARGE; i++) {
+                sd_bus_message *m = call_new(client, BUS_ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects");
+
+                CHECK(sd_bus_send(client, m, &serial) >= 0 && sd_bus_flush(client) >= 0);
+                sd_bus_message_unref(m);
+        }
+        message_bus_settle(b, b->service);
+        while (link_of(client)->unread.answers < (uint64_t) LARGE * SESSIONS * BUS_UNREAD_OBJECT_BYTES)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        message_bus_settle(b, b->service);
+        link_of(client)->unread.answers += counted;
+        return client;
+}
+
 static void test_refused(void) {
         sd_bus *stuck, *same, *other;
         Waiting waiting = {};
 
         begin();
-        stuck = message_bus_client(b, message_bus_account());
+        b->world.bus->delay_usec = 10 * USEC_PER_MSEC;
         same = message_bus_client(b, message_bus_account());
         other = message_bus_client(b, message_bus_stranger());
-        check_get(stuck, "no error");
         check_get(other, "no error");
-        link_of(stuck)->unread.answers += BUS_UNREAD_ACCOUNT_MAX;
-        CHECK(sd_bus_detach_event(stuck) >= 0);
+        check_get(same, "no error");
+        stuck = stuck_client(BUS_UNREAD_ACCOUNT_MAX);
         for (unsigned i = 0; i < 2 * BUS_UNREAD_REFUSALS_MAX / BUS_UNREAD_CALL_BYTES; i++)
                 check_get(same, "LimitExceeded"); /* it reads, so it is told */
         if (message_bus_stranger() != message_bus_account())
                 check_get(other, "no error");
         /* Who does not read is told a few times, and then no more. */
         link_of(same)->unread.refusals = 2 * BUS_UNREAD_REFUSALS_MAX;
+        link_of(same)->ping = link_of(same)->ping ?: sd_bus_slot_ref(b->world.bus->connections->slots[0]);
         call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), &waiting);
         message_bus_settle(b, same);
         message_bus_settle(b, b->service);
@@ -139,6 +163,132 @@ static void test_refused(void) {
         sd_bus_close_unref(same);
         sd_bus_close_unref(other);
         b = message_bus_free(b);
+}
+
+/* While one takes nothing, the others of its account have what is left, and its own calls wait with theirs. */
+static void test_stuck(void) {
+        Waiting waiting[2] = {};
+        sd_bus *stuck, *same;
+
+        begin();
+        same = message_bus_client(b, message_bus_account());
+        check_get(same, "no error");
+        stuck = stuck_client(BUS_UNREAD_ACCOUNT_MAX - 2 * BUS_UNREAD_ANSWER_MAX / 16);
+        for (unsigned i = 0; i < 64; i++)
+                check_get(same, "no error");
+        /* Above the bound they wait, and when it goes they are served. */
+        link_of(stuck)->unread.answers += BUS_UNREAD_ANSWER_MAX / 4;
+        for (unsigned i = 0; i < ELEMENTSOF(waiting); i++)
+                call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), waiting + i);
+        message_bus_settle(b, same);
+        message_bus_settle(b, b->service);
+        CHECK_INT(link_of(same)->n_delayed, ELEMENTSOF(waiting));
+        CHECK(b->world.bus->held_size > 0 && bus_link_keeps(link_of(same)));
+        CHECK(!waiting[0].answered && !waiting[1].answered);
+        stuck = sd_bus_close_unref(stuck);
+        for (unsigned i = 0; i < ELEMENTSOF(waiting); i++) {
+                while (!waiting[i].answered)
+                        CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+                CHECK_FINE(waiting[i].reply);
+                waiting_done(waiting + i);
+        }
+        CHECK_INT(link_of(same)->n_delayed, 0);
+        CHECK_INT(link_of(same)->reserved, 0);
+        CHECK_INT(b->world.bus->held_size, 0);
+        sd_bus_close_unref(same);
+        b = message_bus_free(b);
+}
+
+/* What waits is bounded, and goes with its client. */
+static void test_delayed_gone(void) {
+        Waiting waiting[BUS_HELD_MAX + 1] = {};
+        sd_bus *stuck, *same;
+        size_t answered = 0;
+
+        begin();
+        same = message_bus_client(b, message_bus_account());
+        check_get(same, "no error");
+        stuck = stuck_client(BUS_UNREAD_ACCOUNT_MAX);
+        for (unsigned i = 0; i < ELEMENTSOF(waiting); i++)
+                call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), waiting + i);
+        while (!waiting[BUS_HELD_MAX].answered)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        CHECK_ERROR(waiting[BUS_HELD_MAX].reply, "LimitExceeded");
+        CHECK_INT(link_of(same)->n_delayed, BUS_HELD_MAX);
+        for (unsigned i = 0; i < ELEMENTSOF(waiting); i++) {
+                answered += waiting[i].answered;
+                waiting_done(waiting + i);
+        }
+        CHECK_INT(answered, 1);
+        sd_bus_close_unref(same);
+        while (bus_connections(b->world.bus) > 1)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        CHECK(!b->world.bus->delayed);
+        CHECK_INT(b->world.bus->held_size, 0);
+        sd_bus_close_unref(stuck);
+        b = message_bus_free(b);
+}
+
+#define TERMINALS 40
+
+/* Each that has been asked for. */
+static void give_terminals(void) {
+        for (size_t i = 0; i < b->world.manager->n_sessions; i++)
+                if (b->world.manager->sessions[i]->done)
+                        fake_finish(b->world.manager->sessions[i], ERROR_NONE, NULL, open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
+/* Terminals for as many connections of one account at once. reads: they go on to dispatch what comes; else they look at their terminal alone. */
+static void check_terminals(bool reads) {
+        static Waiting waiting[TERMINALS];
+        static sd_bus *clients[TERMINALS];
+        uint64_t most = 0, reserved;
+        size_t left = TERMINALS;
+        char path[64];
+
+        begin();
+        b->world.manager->wait = true;
+        for (size_t i = 0; i < TERMINALS; i++) {
+                (void) snprintf(path, sizeof(path), BUS_SESSION_ROOT "/s%zu", i);
+                clients[i] = message_bus_client(b, message_bus_account());
+                sd_bus_message *m = call_new(clients[i], path, BUS_SESSION_INTERFACE, "Attach");
+                CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+                call_start(clients[i], m, waiting + i);
+        }
+        while (b->world.manager->acts < BUS_UNREAD_ACCOUNT_MAX / BUS_UNREAD_DESCRIPTOR_BYTES)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        message_bus_settle(b, b->service);
+        while (left > 0) {
+                reserved = 0;
+                for (BusLink *l = b->world.bus->links; l; l = l->next)
+                        reserved += l->reserved;
+                most = MAX(most, reserved);
+                give_terminals();
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+                for (size_t i = 0; i < TERMINALS; i++) {
+                        if (!waiting[i].answered)
+                                continue;
+                        CHECK_FINE(waiting[i].reply);
+                        left--;
+                        waiting_done(waiting + i);
+                        if (!reads)
+                                CHECK(sd_bus_detach_event(clients[i]) >= 0);
+                }
+        }
+        CHECK(most > BUS_UNREAD_ACCOUNT_MAX - BUS_UNREAD_DESCRIPTOR_BYTES && most <= BUS_UNREAD_ACCOUNT_MAX + BUS_UNREAD_DESCRIPTOR_BYTES);
+        CHECK_INT(b->world.manager->acts, TERMINALS);
+        CHECK_INT(b->world.bus->held_size, 0);
+        for (size_t i = 0; i < TERMINALS; i++)
+                clients[i] = sd_bus_close_unref(clients[i]);
+        b = message_bus_free(b);
+}
+
+static void test_terminals(void) {
+        check_terminals(true);
+}
+
+static void test_terminals_alone(void) {
+        check_terminals(false);
 }
 
 static void check_max(BusLink *l, uint64_t others, uint64_t own, int expected) {
@@ -210,6 +360,10 @@ int main(void) {
         RUN(test_sizes, "C204: an answer counts for as many bytes as it has, or more");
         RUN(test_asked, "C204: a client that reads has nothing left to read");
         RUN(test_refused, "C204: an account that reads nothing is refused, then not answered; others are");
+        RUN(test_stuck, "C204: one that reads nothing leaves its account the rest, and calls above that wait until it goes");
+        RUN(test_delayed_gone, "C204: calls that wait for room are bounded, and go with their client");
+        RUN(test_terminals, "C204: forty terminals that an account asks for at once are all given");
+        RUN(test_terminals_alone, "C204: and to clients that read their answer and nothing more");
         RUN(test_shares, "C204: accounts share what the bus daemon keeps of errandd");
         RUN(test_head, "C204: names and paths count for what a message has");
         return TEST_END();

@@ -167,6 +167,15 @@ def _(t):
         t.contains(error, words)
 
 
+@case("T: of a prompt whose agent has not answered yet that is told, and no other turn")
+def _(t):
+    daemon, errand = talk(t)
+    process = errand.start("prompt", "b3", "early")
+    daemon.calls("Subscribe", "Prompt /org/errand1/session/b3 early")
+    t.equal(len(Lines(process.stderr).until("the prompt waits for its agent to answer for the first time (timeouts.startupMs)")), 1, "lines")
+    t.contains(errand.good("session", "show", "b3"), "turn  waits for its agent to answer for the first time\n")
+
+
 @case("T: what belongs to another's turn is not printed, and the wait for one's own is told")
 def _(t):
     daemon, errand = talk(t)

@@ -50,6 +50,17 @@ def _(t):
             ("/etc/errand/sessions.d", "root", "root", "0o755"), ("/etc/errand/credentials", "root", "root", "0o700"), ("/var/lib/errand-agent", "root", "root", "0o755")], check)
 
 
+@case("where the directory of brokers' control sockets is not there, systemd makes one that nobody else enters")
+def _(t):
+    os.rename("/run/errand/broker", "/run/errand/kept")
+    good("systemctl", "start", "errand-broker-control@x1.socket")
+    st = os.stat("/run/errand/broker")
+    good("systemctl", "stop", "errand-broker-control@x1.socket")
+    os.rmdir("/run/errand/broker")
+    os.rename("/run/errand/kept", "/run/errand/broker")
+    t.equal((st.st_uid, st.st_gid, oct(stat.S_IMODE(st.st_mode))), (0, 0, "0o750"), "its owner and mode")
+
+
 @case("every unit is what systemd understands")
 def _(t):
     # An instance stands for its template; a broker's two sockets and its service name each other.

@@ -109,6 +109,10 @@ def _(t):
     # Meanwhile nothing is tried again for whoever calls, but by root's errand.
     t.contains(machine.run("errand", "threads", "list", account="alice").err, "this is of its last start, and nothing was tried now; if that is mended: "
                "systemctl start errandd", "what errand says soon after")
+    # Nor of one that the service manager was told to forget, which is no failure without a reason.
+    good("systemctl", "reset-failed", "errandd.service")
+    t.contains(machine.run("errand", "threads", "list", account="alice").err, "the bus still waits for a start that failed, and asks for no other\n"
+               "errand: nothing was tried now; to start it: systemctl start errandd", "what errand says after reset-failed")
     machine.write(system.CONFIG, json.dumps({"sandbox": {"requireFullEnforcement": True}}), 0o640)
     os.chown(system.CONFIG, 0, pwd.getpwnam("errand").pw_gid)
     machine.run("systemctl", "restart", "errandd.service")

@@ -139,6 +139,10 @@ def _(t):
         t.equal(client.manager("ListSessions"), ([],), f"sessions in {account}'s sight")
         t.equal(client.call(ROOT, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects"), ({},), f"objects in {account}'s sight")
         t.equal(client.fails(ROOT, MANAGER, "Reload"), DENIED, f"{account}: Reload")
+    # Nobody is told to remove what is not theirs.
+    taken = ("errand", "session", "create", "--project", "theirs", "--id", "p1", "--", "true")
+    t.contains(run(*taken, account=MEMBER).err, "id: p1 is taken; choose another id", "what a member is told of the id")
+    t.contains(run(*taken, account=OWNER).err, "errand threads rm p1", "what its owner is told of the id")
     t.check("p1" in [s[0] for s in owner.manager("ListSessions")[0]], "the owner does not see its own")
     t.equal(owner.state("p1"), "running", "the session")
 

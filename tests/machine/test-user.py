@@ -180,9 +180,25 @@ def _(t):
     done = errand("threads", "list", "--user")
     t.equal(done.status, 5, f"exit code of errand, which said {done.err}")
     t.contains(done.err, "its configuration is refused", "what errand says")
+    manager("reset-failed", "errandd.service")
     configure('{"sandbox": {"requireFullEnforcement": false, "gracePeriodMs": 5000}, "limits": {"brokersAhead": 0}}')
     done = errand("threads", "list", "--user")
     t.equal(done.status, 0, f"exit code of errand, which said {done.err}")
+
+
+@case("T: systemctl --user reload returns when the new configuration counts, and fails where it is refused or nobody answers", timeout=90)
+def _(t):
+    t.log("journal", log)
+    good_text = {"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 5000}, "limits": {"brokersAhead": 0}}
+    t.defer(configure, json.dumps(good_text))
+    for n in range(5):
+        configure(json.dumps({**good_text, "sandbox": {**good_text["sandbox"], "env": {f"NEW{n}": "value"}}}))
+        manager("reload", "errandd.service")
+        t.contains(" ".join(client().get(ROOT, MANAGER, "Report")), f"NEW{n}", "the report")
+    configure("{")
+    t.check(manager("reload", "errandd.service", check=False).status != 0, "a reload of a file that is cut has succeeded")
+    t.contains(" ".join(client().get(ROOT, MANAGER, "Report")), "NEW4", "the report after a refused one")
+    t.equal(manager("is-active", "errandd.service").out.strip(), "active", "errandd's state")
 
 
 @case("C200: an errandd of the account, one of the system and an embedded one, each with a session of the same id: none takes another's, whoever ends or comes back",

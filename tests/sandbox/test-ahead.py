@@ -92,6 +92,37 @@ def not_released(w):
     check(waiting.end()[:2] == (NOT_RUN, ""), "without a word when nobody wants it")
 
 
+def may_open(w, path):
+    """Whether another process of its account may."""
+    pid = os.fork()
+    if pid == 0:
+        if w.as_root:
+            os.setgroups([])
+            os.setresgid(w.gid, w.gid, w.gid)
+            os.setresuid(w.uid, w.uid, w.uid)
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+            os._exit(0)
+        except PermissionError:
+            os._exit(1)
+        except BaseException:  # pylint: disable=broad-exception-caught
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def hidden(w):
+    """As its parent is: what it is handed are descriptors of a session that is not theirs."""
+    waiting = Waiting(w)
+    pid = waiting.process.pid
+    message = waiting.message()
+    for handed_over in (False, True):
+        if handed_over:
+            waiting.hand(message, released=None)
+        check([may_open(w, f"/proc/{pid}/{name}") for name in ("environ", "mem", "fd")] == [1, 1, 1], handed_over)
+    check(may_open(w, f"/proc/{pid}/comm") == 0, "what everybody may read")
+    check(waiting.end()[0] == NOT_RUN, "not released")
+
+
 def malformed(w):
     def without(message, name):
         return {key: value for key, value in message.items() if key != name}
@@ -102,7 +133,9 @@ def malformed(w):
              lambda m: {**m, "arguments": "run"}, lambda m: {**m, "core": -1}, lambda m: {**m, "fds": four[:3]}, lambda m: {**m, "fds": four + ["7"]},
              lambda m: {**m, "fds": four[:3] + ["2"]}, lambda m: {**m, "fds": four[:3] + ["stdin"]}, lambda m: {**m, "fds": four[:3] + ["7"]},
              lambda m: {**m, "fds": four[:3] + ["2147483647"]}, lambda m: {**m, "fds": four[:3] + ["elsewhere"]},
-             lambda m: json.dumps(m).encode()[:-1] + b',"fds":["7"]}']
+             lambda m: json.dumps(m).encode()[:-1] + b',"fds":["7"]}', lambda m: json.dumps(m).encode()[:-1] + b',"core":1,"core":2}',
+             lambda m: json.dumps({**m, "environment": []}).encode()[:-1] + b',"environment":["LD_PRELOAD=x"]}',
+             *[lambda m, name=name: without(m, name) for name in ("v", "type", "environment", "fds")]]
     for make in wrong:
         waiting = Waiting(w)
         message = make(waiting.message())
@@ -121,6 +154,7 @@ main([
     ("D003 C056: what it is handed is what it runs: arguments, environment, directory, limits, and no other descriptor", handed),
     ("C056: a descriptor comes to the number that the arguments name", numbered),
     ("D003: nothing runs before it is let go, nor when whoever would do that is gone", not_released),
+    ("C056: while it waits no other process of its account looks into it", hidden),
     ("a message that is not understood runs nothing, and is told", malformed),
     ("--wait-fd with anything else is refused", only_so),
 ])

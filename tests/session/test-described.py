@@ -100,7 +100,7 @@ def _(t):
     t.contains(d.run("--allow", "x.example")[2], "--file says all")
     t.contains(d.run("true")[2], "--file says all")
     os.chmod(os.path.dirname(d.path), 0o777)
-    t.contains(d.run()[2], "put another file there")
+    t.contains(d.run()[2], f"put another file there: chmod go-w {os.path.dirname(d.path)}\n")
     os.chmod(os.path.dirname(d.path), 0o1777)
     t.equal(d.run()[0], 0, "in a directory as /tmp")
     for name in ("No-Id.json", "described"):

@@ -307,6 +307,11 @@ def _(t):
     t.equal(errand.good("receipts"), "", "nothing to list for a program")
     t.each([("--limit", "0"), ("--since", "yesterday"), ("--outcome", "nosuch")],
            lambda row: t.equal(errand.run("receipts", *row)[0], 1, "the code"))
+    errand.good("session", "create", "--id", "s1", "--", "true")
+    full = [("report",), ("session", "list"), ("session", "show", "s1"), ("threads", "list", "--json"), ("threads", "show", "s1", "--json"), ("monitor", "--json")]
+    with open("/dev/full", "wb") as nowhere:
+        t.each(full, lambda row: t.equal((lambda done: (done[0], done[2].strip()))(errand.run(*row, stdout=nowhere)),
+                                         (1, "errand: Failed to write to standard output: No space left on device"), "code and error"))
     follow = errand.start("receipts", "-f")
     follow.stdout.close()
     t.equal(follow.wait(), 0, "the code when nobody reads")

@@ -134,23 +134,6 @@ def revocation(t):
     t.equal(s.state("a1")[0], "stopped", "state")
 
 
-@case("S131: a broker that comes, or comes back, gets all of a session's grants, however many they are")
-def many_grants(t):
-    service, s = begin(t)
-    s.start("a1", "/usr/bin/python3", "-c", ASK)
-    for n in range(300):
-        s.call("a1", "Grant", "ss", f"h{n}.example.org", "always")
-    s.call("a1", "Stop")
-    s.call("a1", "Start")
-    errand_launch.wait_for(lambda: ask(service, "h299.example.org") == "502")
-    errand_descriptors.break_connection(service.errandd.pid, "/broker/a1")
-    errand_launch.wait_for(lambda: "does its work" in service.log())
-    t.equal([ask(service, f"h{n}.example.org") for n in (0, 127, 128, 299)], ["502"] * 4, "afterwards")
-    t.equal(ask(service, "h300.example.org"), "403", "what was not granted")
-    t.check("cannot be told" not in service.log() and "refused a change" not in service.log(), "it was told everything once")
-    s.call("a1", "Stop")
-
-
 @case("C200: the connection to a broker breaks while its session is being stopped: the broker goes, and Stop is answered")
 def stop_broken(t):
     service, s = begin(t)

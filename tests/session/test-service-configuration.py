@@ -76,6 +76,7 @@ def state_directory(t):
         with contextlib.suppress(BusError):
             s.bus.call(ROOT, MANAGER, "Reload")
             t.fail("another stateDir was taken")
+    t.contains(service.said(), "is refused, the one before stays in force", "the status, which is told once")
     t.check(not os.path.exists(service.path("home", "third")), "the third directory was made")
     s.call("a1", "Stop")
     t.equal(service.terminate(), 0, "exit code")
@@ -205,7 +206,8 @@ def reloaded(t):
     s.serve()
     s.start("a1", "sh", "-c", "sleep 1000")
     before = s.bus.get(ROOT, MANAGER, "Report")
-    for text in ('{"sandbox": {"env": {"PATH": "/x"}}}', "{", '{"sandbox": {"backend": "podman", "image": "x"}}', '{"sandbox": {"env": {"A": "b"}, "memory": 1}}'):
+    refused = "STATUS=Serving org.errand1; the configuration that is there now is refused, the one before stays in force$"
+    for n, text in enumerate(('{"sandbox": {"env": {"PATH": "/x"}}}', "{", '{"sandbox": {"backend": "podman", "image": "x"}}', '{"sandbox": {"env": {"A": "b"}, "memory": 1}}')):
         service.configure(text)
         try:
             s.bus.call(ROOT, MANAGER, "Reload")
@@ -213,9 +215,11 @@ def reloaded(t):
         except BusError as error:
             t.equal(error.name, "org.errand1.Error.Configuration", "the error")
             t.contains(error.text, "errand.json")
+        if n == 0:
+            t.matches(service.said(), f"^{refused}", "the status, which is told once")
         service.errandd.send_signal(signal.SIGHUP)
         t.contains(service.said(), "RELOADING=1")
-        t.matches(service.said(), "^READY=1\nSTATUS=Serving org.errand1; the configuration that is there now is refused, the one before stays in force$")
+        t.matches(service.said(), f"^READY=1\n{refused}")
         t.equal(s.bus.get(ROOT, MANAGER, "Report"), before, "the report")
     service.configure({"sandbox": {**SANDBOX, "egress": {"mode": "open"}, "env": {"NEW": "value"}}})
     service.errandd.send_signal(signal.SIGHUP)

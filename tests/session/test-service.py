@@ -82,6 +82,34 @@ def granted_before(t):
         s.call("a1", "Stop")
 
 
+@case("S131: a session with as many grants as there may be, of the longest hosts, starts again, and has them all, also for the next errandd")
+def granted_many(t):
+    service, s = begin(t)
+    s.create("a1", "/usr/bin/python3", "-c", ASK)
+    s.call("a1", "Start")
+    s.call("a1", "Grant", "ss", "one.example.org", "always")
+    s.call("a1", "Stop")
+    t.equal(service.terminate(), 0, "exit code")
+    path = service.path("home", "errand", ".records", "a1", "grants.json")
+    with open(path, encoding="ascii") as f:
+        kept = json.load(f)
+    (one,) = kept["grants"]
+    tail = ".".join(["x" * 63] * 3)
+    hosts = ["first.example.org", *(f"{n:04}{'y' * 57}.{tail}" for n in range(2, 1024)), "last.example.org"]
+    with open(path, "w", encoding="ascii") as f:
+        json.dump({**kept, "last": 1024, "grants": [{**one, "number": n, "host": host} for n, host in enumerate(hosts, 1)]}, f)
+    s.serve()
+    s.call("a1", "Start")
+    for _ in range(2):
+        t.equal([ask(service, h) for h in ("first.example.org", "last.example.org", "denied.example.org")], ["502", "502", "403"], "answers")
+        t.equal(len(s.bus.call(ROOT, MANAGER, "ListGrants", "s", "a1")[0]), 1024, "grants")
+        service.kill()
+        s.serve()
+    t.lacks(service.log(), "refused a change of grants", "log")
+    t.lacks(service.log(), "cannot be told", "log")
+    s.call("a1", "Stop")
+
+
 @case("C200 C206: Kill and Resize are answered when their shim has done it, and not before")
 def asked(t):
     service, s = begin(t)

@@ -100,6 +100,24 @@ def question(t):
     s.call("a1", "Stop")
 
 
+@case("C204: a shim that says nothing to the next errandd does not keep others from their turns for good", timeout=60)
+def mute(t):
+    s = Talk(t, {"limits": {"maxConcurrentTurns": 1}})
+    s.agent("a1")
+    s.agent("a2")
+    s.service.kill()
+    (shim,) = (pid for pid in s.service.shims() if b"a1" in errand_launch.words_of(pid))
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        s.serve()
+        s.prompt("a2", "say hello")
+        t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "the end of the other's turn")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    s.prompt("a1", "say hello")
+    t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "the end of its turn")
+
+
 @case("C200: a turn goes on while errandd is killed, prompts that wait are not lost, and none is given twice")
 def killed(t):
     s = Talk(t, {"limits": {"maxConcurrentTurns": 1}})
@@ -172,6 +190,8 @@ def handshake(t):
     for name, options, words in (("a1", ("--version", "7"), "7"), ("a2", ("--auth",), "Authentication required"), ("a3", ("--error", "no licence"), "no licence"),
                                  ("a4", ("--mute",), ""), ("a5", ("--quit",), "")):
         s.agent(name, *options, ready=False)
+        if "--mute" in options:
+            errand_launch.wait_for(lambda: s.describe("a4")["Waiting"] == "its agent to answer for the first time")
         s.bus.signal("Exited", lambda m, name=name: m["path"].endswith(name))
         d = s.describe(name)
         t.equal((d["State"], d["ExitReason"], d["ExitStatus"]), ("failed", "setup", 125), name)

@@ -59,9 +59,18 @@ static void test_problems(void) {
         look("{\n \"a\": 1,,\n}", CONFIG_SYSTEM);
         CHECK_INT(strv_length(check.problems), 1);
         CHECK_STR(check.problems[0], "f:2:9: a string in double quotes is expected");
+        look("{\n \"limits\": {},\n}", CONFIG_SYSTEM);
+        CHECK_STR(check.problems[0], "f:3:1: there is a ',' before '}', where nothing follows");
+        look("{\n // none\n}", CONFIG_SYSTEM);
+        CHECK_STR(check.problems[0], "f:2:2: a string in double quotes is expected; there are no comments in JSON");
+        look("# none\n{}", CONFIG_SYSTEM);
+        CHECK_STR(check.problems[0], "f:1:1: a value is expected; there are no comments in JSON");
         look("{\"stateDir\": \"/elsewhere\",\n\"sandbox\": {\"backend\": \"incus\", \"incus\": {\"image\": \"x\"}}}", CONFIG_SYSTEM);
         CHECK_INT(strv_length(check.problems), 1);
         holds(check.problems, "f:2: sandbox.backend: \"incus\" is not supported");
+        look("{\"github\":\n{\"app\": {\"id\": 1, \"installation\": 1, \"privateKey\": \"-----BEGIN-----\"}}}", CONFIG_SYSTEM);
+        CHECK_INT(strv_length(check.problems), 1);
+        holds(check.problems, "f:2: github.app: tokens of a GitHub App are not supported");
         look("{\"stateDir\": \"/elsewhere\"}", CONFIG_SYSTEM);
         CHECK(!check.problems);
         holds(check.findings, "f:1: stateDir: the units keep the sockets of brokers in /var/lib/errand");
@@ -141,7 +150,7 @@ static void test_own_places(void) {
         holds(check.findings, "f:3: sandbox.policyExtra.write[1]: no session starts with it: /run/errand/x is errand's own");
         for (char **s = check.findings; *s; s++)
                 CHECK(!strstr(*s, "policyExtra.execute"));
-        look("{\"github\": {\"app\": {\"id\": 1, \"installation\": 1, \"privateKey\": {\"file\": \"/usr/lib/os-release\"}}},\n"
+        look("{\"github\": {\"token\": {\"file\": \"/usr/lib/os-release\"}},\n"
              "\"sandbox\": {\"policyExtra\": {\"read\": [\"/usr/lib\"]}}}", CONFIG_SYSTEM);
         holds(check.findings, "f:2: sandbox.policyExtra.read[0]: no session starts with it: /usr/lib holds a key's file, /usr/lib/os-release");
         look("{\"sandbox\": {\"policyExtra\": {\"read\": [\"/etc\", \"/etc/errand\"]}}}", CONFIG_EMBEDDED);

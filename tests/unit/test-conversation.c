@@ -136,7 +136,7 @@ static void begin(const char *conversation_text) {
         shim = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         close(listener);
         CHECK(shim >= 0);
-        CHECK_INT(conversation_new(client, &turns, "a1", 1000, false, false, &(ConversationHandler){.update = on_update}, &conversation), 0);
+        CHECK_INT(conversation_new(event, client, &turns, "a1", 1000, false, false, &(ConversationHandler){.update = on_update}, &conversation), 0);
         uint64_t serial = request("status", NULL);
         if (conversation_text)
                 state(serial, conversation_text);

@@ -196,7 +196,7 @@ static void test_ends(void) {
         hold();
         for (unsigned i = 0; i < 2 * WORKS; i++) {
                 w.session->grants.grants[0].span = 1;
-                CHECK_INT(session_grants_to_broker(w.session, false), 0);
+                CHECK_INT(session_grants_to_broker(w.session), 0);
                 CHECK_INT(w.session->grants.n_grants, 2 * WORKS - 1 - i);
         }
         give("always", &more);

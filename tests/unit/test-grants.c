@@ -109,6 +109,50 @@ static void test_refused(void) {
         CHECK_INT(grants_count(g), 2);
 }
 
+static int add_all(Grants *g, const GrantRequest *list, size_t n, size_t *ret_added, size_t *ret_at) {
+        const char *problem = NULL;
+
+        return grants_add_all(g, list, n, 1, ret_added, ret_at, &problem);
+}
+
+static void test_all(void) {
+        const GrantRequest good[] = {{"g1", "other.example", GRANT_ALWAYS, 0}, {"g2", "b.example", GRANT_ALWAYS, 0}, {"g3", "c.example", GRANT_UNTIL, 5}};
+        const GrantRequest twice[] = {{"g4", "d.example", GRANT_ALWAYS, 0}, {"g4", "e.example", GRANT_ALWAYS, 0}};
+        const GrantRequest bad[] = {{"g4", "d.example", GRANT_ALWAYS, 0}, {"g5", "e.example/", GRANT_ALWAYS, 0}};
+        _cleanup_free_ GrantRequest *many = calloc(GRANTS_MAX, sizeof(GrantRequest));
+        char (*ids)[16] = calloc(GRANTS_MAX, sizeof(*ids));
+        _cleanup_(grants_freep) Grants *g = NULL;
+        size_t added = 0, at = 0;
+
+        CHECK(many && ids);
+        CHECK_INT(grants_new(&g), 0);
+        CHECK_INT(add_all(g, NULL, 0, &added, &at), 0);
+        CHECK_INT(add(g, "g1", "a.example", GRANT_ONCE, 0, 1), 0);
+        CHECK_INT(add_all(g, good, ELEMENTSOF(good), &added, &at), 0);
+        CHECK_INT(added, 2);
+        CHECK_INT(add_all(g, good, ELEMENTSOF(good), &added, &at), 0);
+        CHECK_INT(added, 0);
+        CHECK_STR(use(g, "other.example", 2), "none");
+        CHECK_STR(use(g, "a.example", 2), "g1");
+        CHECK_STR(use(g, "c.example", 6), "none");
+        CHECK_INT(add_all(g, twice, ELEMENTSOF(twice), &added, &at), -EEXIST);
+        CHECK_INT(at, 1);
+        CHECK_INT(add_all(g, bad, ELEMENTSOF(bad), &added, &at), -EBADMSG);
+        CHECK_INT(at, 1);
+        CHECK_STR(use(g, "d.example", 2), "none");
+        for (size_t i = 0; i < GRANTS_MAX; i++) {
+                (void) snprintf(ids[i], sizeof(ids[i]), "m%zu", i);
+                many[i] = (GrantRequest){ids[i], "m.example", GRANT_ALWAYS, 0};
+        }
+        CHECK_INT(grants_count(g), 1);
+        CHECK_INT(add_all(g, many, GRANTS_MAX, &added, &at), -ENOSPC);
+        CHECK_INT(at, GRANTS_MAX - 1);
+        CHECK_INT(grants_count(g), 1);
+        CHECK_INT(add_all(g, many, GRANTS_MAX - 1, &added, &at), 0);
+        CHECK_INT(grants_count(g), GRANTS_MAX);
+        free(ids);
+}
+
 static void test_words(void) {
         for (GrantDuration d = 0; d < _GRANT_DURATION_MAX; d++)
                 CHECK_INT(grant_duration_from_string(grant_duration_to_string(d)), d);
@@ -130,6 +174,7 @@ int main(void) {
         RUN(test_preference, "S131: a longer grant is used before one for once");
         RUN(test_below, "S133: *.name covers every name below it, not itself");
         RUN(test_refused, "S134: hosts with paths, ports and odd stars, bad ids, and too many grants are refused");
+        RUN(test_all, "S131: several grants are added all or none, and one that is there stays as it is");
         RUN(test_words, "the words of durations go there and back");
         RUN(test_deadline, "C167: a wall clock time becomes one of a clock that nobody sets");
         return TEST_END();
