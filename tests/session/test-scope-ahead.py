@@ -3,6 +3,7 @@
 """The scope that a launcher has made before its session comes, as test-scope.py has them."""
 
 import os
+import resource
 import signal
 
 import errand_launch
@@ -44,7 +45,10 @@ def asked(manager):
 def _(t):
     need_root(t)
     group = Group(t)
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     launcher, manager = start(t, "made", group=group, ahead=True)
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
     first = prepare(t, launcher, group, "comes", **LIMITS)
     t.equal([os.readlink(f"/proc/{first}/fd/{n}").split(":")[0] for n in sorted(os.listdir(f"/proc/{first}/fd"), key=int)][3:], ["socket"], "what it has")
     with open(f"/proc/{first}/comm", encoding="ascii") as f:
@@ -65,6 +69,7 @@ def _(t):
     os.close(out)
     t.contains(text, b"MINE=yes", "its environment")
     t.contains(text, b"0 1 2 3", "its descriptors")
+    t.equal(text.split()[-1].decode(), "unlimited" if hard == resource.RLIM_INFINITY else str(hard // 512), "its core limit, which the shim has not")
     manager.until("process")
     t.equal(asked(manager), ["start errand-session-comes.scope fail"], "what was asked")
     t.equal([line for line in manager.lines if line.startswith("process")], [f"process {first}"], "which process was moved")
