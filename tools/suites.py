@@ -162,14 +162,14 @@ def build(run, directory, environment, log):
     return command(["ninja", "-k", "0", "-C", str(directory)], environment, log, append=True)
 
 
-def select(run, directory, only, skips):
+def select(run, directory, wanted, skips):
     """The tests to run, as meson's name → suite/test, and those that are left out by the list, as suite/test → reason."""
     text = subprocess.run(["meson", "introspect", "--tests", str(directory)], check=True, capture_output=True, text=True).stdout
     chosen, excluded = {}, {}
     for test in json.loads(text):
         suites = [s.rpartition(":")[2] for s in test["suite"]]
-        wanted = [only] if only else run.suites
-        if (wanted is not None and not set(wanted) & set(suites)) or (set(run.without) - {only}) & set(suites):
+        among = [wanted.only] if wanted.only else run.suites
+        if (among is not None and not set(among) & set(suites)) or (set(run.without + wanted.without) - {wanted.only}) & set(suites):
             continue
         name = f"{'/'.join(suites)}/{test['name']}"
         reason = skips.find("exclude", run.name, name)
@@ -201,13 +201,13 @@ def prepare(chosen):
             subprocess.run([TOP / "tests" / "machine" / "tree", version, "system"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
 
 
-def test(run, directory, environment, only, skips, tally):
+def test(run, directory, environment, wanted, skips, tally):
     """Runs the tests of one build and counts them. True when there were any and none failed."""
-    chosen, excluded = select(run, directory, only, skips)
+    chosen, excluded = select(run, directory, wanted, skips)
     cases = [Case(name, "skipped", reason) for name, reason in excluded.items()]
     logs = {}
     if not chosen:
-        cases.append(Case(run.name, "failed", f"no tests{' in suite ' + only if only else ''}"))
+        cases.append(Case(run.name, "failed", f"no tests{' in suite ' + wanted.only if wanted.only else ''}"))
     else:
         # Meson 1.0 writes one testlog.json, later ones a log for each test setup.
         for log in directory.glob("meson-logs/testlog*.json"):
@@ -231,7 +231,7 @@ def test(run, directory, environment, only, skips, tally):
     return own
 
 
-def check(runs, only, tally):
+def check(runs, wanted, tally):
     """Builds and tests each run; whatever happens is in the tally."""
     skips = Skips((TOP / "tests" / "skips").read_text())
     BUILDS.mkdir(exist_ok=True)
@@ -251,7 +251,7 @@ def check(runs, only, tally):
             continue
         built = time.monotonic()
         say(f"{run.name}: built in {built - started:.0f} s, testing")
-        own = test(run, directory, environment, only, skips, tally)
+        own = test(run, directory, environment, wanted, skips, tally)
         say(f"{run.name}: {own.line()}, in {time.monotonic() - built:.0f} s")
 
 
@@ -259,11 +259,12 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/check", allow_abbrev=False)
     parser.add_argument("--quick", action="store_true", help="gcc only")
     parser.add_argument("--only", metavar="SUITE", help="gcc only, one suite")
+    parser.add_argument("--without", metavar="SUITE", help="all suites but one", action="append", default=[])
     arguments = parser.parse_args()
 
     tally = Tally()
     try:
-        check(RUNS[:1] if arguments.quick or arguments.only else RUNS, arguments.only, tally)
+        check(RUNS[:1] if arguments.quick or arguments.only else RUNS, arguments, tally)
     except (OSError, ValueError, subprocess.CalledProcessError) as e:
         tally.add("failed")
         say(f"check: {e}")
