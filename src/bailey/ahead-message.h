@@ -13,7 +13,7 @@ typedef struct AheadRun {
         char **arguments, **environment, **names;
         int fds[AHEAD_FDS_MAX]; /* in the order of their names */
         size_t n_fds;
-        uint64_t core, file_max; /* bytes; UINT64_MAX: as it is */
+        uint64_t core, file_max; /* bytes; UINT64_MAX: none, and for file_max as it is */
 } AheadRun;
 
 #define AHEAD_RUN_NONE {.core = UINT64_MAX, .file_max = UINT64_MAX}

@@ -64,7 +64,8 @@ static int set_limits(const AheadRun *run) {
         struct rlimit core;
         const struct rlimit file = {(rlim_t) run->file_max, (rlim_t) run->file_max};
 
-        if (run->core != UINT64_MAX && getrlimit(RLIMIT_CORE, &core) >= 0) {
+        /* Whoever executes it has taken the soft one from itself. */
+        if (getrlimit(RLIMIT_CORE, &core) >= 0) {
                 core.rlim_cur = MIN((rlim_t) run->core, core.rlim_max);
                 (void) setrlimit(RLIMIT_CORE, &core);
         }

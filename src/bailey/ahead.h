@@ -3,9 +3,10 @@
 
 /* A bailey that was executed before there is a run for it, by errand-shim: loaded, and with nothing of anybody's, neither in its arguments nor
  * its environment. What another has from whoever executes it comes in one SOCK_SEQPACKET datagram of at most 64 KiB,
- * {"v":1,"type":"run","arguments":[…],"environment":[…],"core","fileMax","fds":[names]}: limits as of RLIMIT_CORE and RLIMIT_FSIZE, each only
- * where there is one to set; descriptors called stdin, stdout, stderr, project (the working directory) and by the numbers that they have in the
- * arguments. Then it waits to be let go: a second datagram is the directory of the control group, or nothing, ended by a NUL. */
+ * {"v":1,"type":"run","arguments":[…],"environment":[…],"core","fileMax","fds":[names]}: the soft RLIMIT_CORE, without which there is none but the
+ * hard one, since errand-shim has taken its own from itself; RLIMIT_FSIZE, which else stays; descriptors called stdin, stdout, stderr, project (the
+ * working directory) and by the numbers that they have in the arguments. Then it waits to be let go: a second datagram is the directory of the
+ * control group, or nothing, ended by a NUL. */
 
 #include "basic/macro.h"
 

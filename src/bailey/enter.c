@@ -255,7 +255,8 @@ static int run_grouped(InitContext *c, Supervisor *s, Group *group, bool namespa
         group_check(group);
         c->group = group->directory;
         *f = (Failure) {};
-        r = c->group >= 0 ? 0 : settle_limits(c, group->lack + told + (told > 0 ? strlen("; ") : 0), s->result, f);
+        const char *more = group->lack + MIN(told + (told > 0 ? strlen("; ") : 0), strlen(group->lack)); /* there may have been no room for more */
+        r = c->group >= 0 ? 0 : settle_limits(c, *more ? more : group->lack, s->result, f);
         return r < 0 ? r : run_child(c, s, namespaces, f);
 }
 

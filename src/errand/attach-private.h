@@ -30,6 +30,7 @@ typedef struct Attachment {
         unsigned open;   /* outputs that have not come to their end */
         bool starting, running, exited, cancelled, leaving, shown, told; /* told: what its start waits for */
         bool typing; /* standard input was a terminal at the start: one that hung up is none any more */
+        unsigned interrupts; /* that the command was sent */
         int pending; /* a signal that came before the command ran; 0: none */
         int code;
         Notices notices;

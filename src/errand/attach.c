@@ -118,11 +118,22 @@ static void tell_manager(const Attachment *a, const char *more, const char *what
                 (void) sd_notifyf(false, "%sSTATUS=Session %s %s", more, a->id, what);
 }
 
+/* The command alone gets it, where Ctrl-C at a terminal of its own goes to what it started, too: a shell that waits for a program goes on as if
+ * nothing was. */
+static void pass_on(Attachment *a, int signal) {
+        _cleanup_free_ char *line = NULL;
+
+        (void) call(a, "Kill", NULL, "i", signal);
+        if (signal == SIGINT && ++a->interrupts == 2 &&
+            asprintf(&line, "session %s: its command got SIGINT and runs on; to end it: errand session stop %s", a->id, a->id) >= 0)
+                (void) attachment_notice(a, line);
+}
+
 static int attach(Attachment *a) {
         a->running = true;
         tell_manager(a, "READY=1\n", "runs");
         if (a->pending > 0)
-                (void) call(a, "Kill", NULL, "i", a->pending);
+                pass_on(a, a->pending);
         if (!(a->flags & ATTACH_TERMINAL))
                 return 0;
         return call(a, "Attach", attached, "a{sv}", 0);
@@ -328,7 +339,7 @@ static int on_signal(_unused_ sd_event_source *s, const struct signalfd_siginfo 
         if (a->running && (a->flags & ATTACH_SERVICE))
                 (void) call(a, "Stop", refused_to_stop, NULL);
         else if (a->running)
-                (void) call(a, "Kill", NULL, "i", signal);
+                pass_on(a, signal);
         else if (a->pending == 0 && !a->told && !(a->flags & ATTACH_SERVICE))
                 a->pending = signal; /* the command may be running already, and its trap waiting */
         else if (!a->cancelled) {

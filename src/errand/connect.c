@@ -157,7 +157,9 @@ static int say_hello(Connection *c, bool *ret_left) {
         if (r >= 0)
                 return EXIT_OK;
         if (r == -ETIMEDOUT || sd_bus_error_has_name(&e, SD_BUS_ERROR_TIMEOUT)) {
-                log_error("the errandd at %s took the connection and does not answer; it hangs, or it is stopped", c->place);
+                log_error("the errandd at %s took the connection and does not answer; it hangs, or it is stopped%s", c->place,
+                          c->mode == CONNECT_SYSTEM ? ": systemctl restart errandd ends no session" :
+                          c->mode == CONNECT_USER   ? ": systemctl --user restart errandd ends no session" : "");
                 return EXIT_NO_DAEMON;
         }
         if (sd_bus_error_has_name(&e, SD_BUS_ERROR_ACCESS_DENIED) || r == -EPERM || r == -EACCES) {

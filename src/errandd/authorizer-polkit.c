@@ -241,7 +241,6 @@ static int watch(PolkitAuthorizer *a) {
 }
 
 static bool is_operator(const PolkitAuthorizer *a, uid_t uid) {
-
         if (uid == 0)
                 return true;
         for (size_t i = 0; i < a->n_operators; i++)

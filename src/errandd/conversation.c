@@ -3,6 +3,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "errandd/conversation.h"
+#include "errandd/numbers.h"
 #include "shared/message.h"
 
 #define UNKNOWN_PROMPT "errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells"
@@ -93,22 +94,6 @@ static void asked_end(Asked *a, const char *problem) {
 
 /* ---- numbers ---- */
 
-static bool take_number(uint64_t *list, size_t *n, uint64_t number) {
-        for (size_t i = 0; i < *n; i++)
-                if (list[i] == number) {
-                        memmove(list + i, list + i + 1, (--*n - i) * sizeof(*list));
-                        return true;
-                }
-        return false;
-}
-
-static bool has_number(const uint64_t *list, size_t n, uint64_t number) {
-        for (size_t i = 0; i < n; i++)
-                if (list[i] == number)
-                        return true;
-        return false;
-}
-
 static Asked *find_asked(const Conversation *c, uint64_t number) {
         for (Asked *a = c->asked; a && number > 0; a = a->next)
                 if (a->number == number)
@@ -117,7 +102,7 @@ static Asked *find_asked(const Conversation *c, uint64_t number) {
 }
 
 static void add_queued(Conversation *c, uint64_t number) {
-        if (c->n_queued < PROMPTS_MAX && c->turn != number && !has_number(c->queued, c->n_queued, number))
+        if (c->n_queued < PROMPTS_MAX && c->turn != number && !numbers_has(c->queued, c->n_queued, number))
                 c->queued[c->n_queued++] = number;
 }
 
@@ -171,30 +156,10 @@ static void break_off(Conversation *c, const char *why) {
 
 /* ---- where the shim is ---- */
 
-static int read_numbers(JsonObject *o, uint64_t ret[static PROMPTS_MAX], size_t *ret_n) {
-        JsonArray *list;
-        size_t n = 0;
-
-        int r = json_get_array(o, "queued", &list);
-        if (r < 0)
-                return r;
-        for (guint i = 0; i < json_array_get_length(list); i++) {
-                JsonNode *node = json_array_get_element(list, i);
-                gint64 number = JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_INT64 ? json_node_get_int(node) : 0;
-
-                if (number <= 0 || n >= PROMPTS_MAX)
-                        return -EBADMSG;
-                if (!has_number(ret, n, (uint64_t) number))
-                        ret[n++] = (uint64_t) number;
-        }
-        *ret_n = n;
-        return 0;
-}
-
 /* What was there and is not any more ended without a word, or the word was lost. */
 static void tell_lost(Conversation *c, const uint64_t before[], size_t n) {
         for (size_t i = 0; i < n; i++)
-                if (before[i] > 0 && before[i] != c->turn && !has_number(c->queued, c->n_queued, before[i]))
+                if (before[i] > 0 && before[i] != c->turn && !numbers_has(c->queued, c->n_queued, before[i]))
                         tell_ended(c, before[i], "it is over, and how it ended was not told");
 }
 
@@ -204,9 +169,9 @@ static int adopt(Conversation *c, JsonObject *o, uint64_t *ret_last) {
         bool ready;
 
         if (json_get_bool(o, "ready", &ready) < 0 || json_get_u64(o, "turn", INT64_MAX, &turn) < 0 || json_get_u64(o, "last", INT64_MAX - 1, &last) < 0 ||
-            read_numbers(o, queued, &n_queued) < 0)
+            numbers_read(o, "queued", PROMPTS_MAX, queued, &n_queued) < 0)
                 return -EBADMSG;
-        (void) take_number(queued, &n_queued, turn);
+        (void) numbers_take(queued, &n_queued, turn);
         memcpy(before, c->queued, n_before * sizeof(*before));
         before[n_before++] = c->turn;
         memcpy(c->queued, queued, n_queued * sizeof(*queued));
@@ -243,7 +208,7 @@ static void settle_sent(Conversation *c, uint64_t last) {
                 next = a->next;
                 if (!a->sent)
                         continue;
-                if (a->number == c->turn || has_number(c->queued, c->n_queued, a->number))
+                if (a->number == c->turn || numbers_has(c->queued, c->n_queued, a->number))
                         asked_end(a, NULL);
                 else if (a->number > last)
                         a->sent = false;
@@ -335,18 +300,18 @@ static bool follow_prompt(Conversation *c, const Update *u) {
         case UPDATE_QUEUED:
                 a = find_asked(c, number);
                 if (!a)
-                        return has_number(c->queued, c->n_queued, number);
+                        return numbers_has(c->queued, c->n_queued, number);
                 add_queued(c, number);
                 asked_end(a, NULL);
                 return true;
         case UPDATE_TURN_STARTED:
-                if (c->phase == TURN_RUNS || !take_number(c->queued, &c->n_queued, number))
+                if (c->phase == TURN_RUNS || !numbers_take(c->queued, &c->n_queued, number))
                         return false;
                 c->phase = TURN_RUNS;
                 c->turn = number;
                 return true;
         case UPDATE_TURN_ENDED:
-                if (number == 0 || (c->turn != number && !take_number(c->queued, &c->n_queued, number)))
+                if (number == 0 || (c->turn != number && !numbers_take(c->queued, &c->n_queued, number)))
                         return false;
                 if (c->turn == number) {
                         c->phase = TURN_NONE;
@@ -363,8 +328,8 @@ static bool follow_question(Conversation *c, const Update *u) {
         uint64_t number = update_number(u, "question");
 
         if (u->kind == UPDATE_ANSWERED)
-                return number > 0 && (take_number(c->questions, &c->n_questions, number) || true); /* one of before a restart is not known here */
-        if (number == 0 || c->n_questions >= QUESTIONS_MAX || has_number(c->questions, c->n_questions, number))
+                return number > 0 && (numbers_take(c->questions, &c->n_questions, number) || true); /* one of before a restart is not known here */
+        if (number == 0 || c->n_questions >= QUESTIONS_MAX || numbers_has(c->questions, c->n_questions, number))
                 return false;
         c->questions[c->n_questions++] = number;
         return true;
@@ -392,7 +357,7 @@ static void on_event(Message *m, void *userdata) {
         int r = update_read(message_object(m), &u);
         if (r == -ENOENT) /* of a newer shim */
                 return;
-        if (r >= 0 && u.kind == UPDATE_QUESTION && has_number(c->questions, c->n_questions, update_number(&u, "question")))
+        if (r >= 0 && u.kind == UPDATE_QUESTION && numbers_has(c->questions, c->n_questions, update_number(&u, "question")))
                 return; /* told again, to whoever begins to follow */
         if (r < 0 || !follow(c, &u)) {
                 c->strange++;

@@ -33,7 +33,7 @@ typedef struct Creation {
         Operation *operation;
         bool others;  /* the project was another account's when the gate let the call through */
         bool again;   /* by on_project_made() */
-        bool claimed;
+        bool claimed; /* and nobody takes care of that yet */
 } Creation;
 
 static Creation *creation_free(Creation *c) {
@@ -60,6 +60,7 @@ static int create_session(sd_bus_message *m, BusLink *l, Creation *c, sd_bus_err
         o.options.project_made = c->again ? NULL : on_project_made;
         o.options.project_userdata = c;
         o.options.claimed = c->claimed;
+        c->claimed = false; /* it gives it up */
         r = manager_create_session(bus_link_manager(l), &caller, &o.options, &s, &f);
         if (r == -EINPROGRESS)
                 return r;
@@ -77,6 +78,8 @@ static bool on_project_made(const Fault *fault, bool claimed, void *userdata) {
         BusLink *l;
         int r;
 
+        bool taken;
+
         sd_bus_message *call = operation_call(c->operation, &l);
         if (!call || fault) {
                 operation_answer_path(c->operation, fault, NULL);
@@ -91,8 +94,9 @@ static bool on_project_made(const Fault *fault, bool claimed, void *userdata) {
         if (r < 0)
                 (void) sd_bus_reply_method_errno(call, r, &error);
         sd_bus_error_free(&error);
+        taken = !c->claimed; /* else its options could not even be read again */
         creation_free(c);
-        return true;
+        return taken;
 }
 
 static int method_create_session(sd_bus_message *m, void *userdata, sd_bus_error *error) {

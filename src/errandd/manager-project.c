@@ -182,7 +182,7 @@ static void complete(Manager *m, const char *name, const Claim *c) {
         }
         if (r < 0)
                 manager_give_project_up(m, name, c->owner);
-        if (!c->done(r < 0 ? &f : NULL, r >= 0, c->userdata) && r >= 0) /* its client has gone */
+        if (!c->done(r < 0 ? &f : NULL, r >= 0, c->userdata) && r >= 0) /* its client has gone, say */
                 manager_give_project_up(m, name, c->owner);
         fault_done(&f);
 }

@@ -138,6 +138,8 @@ static int revoke_again(Session *s) {
                 if (r >= 0)
                         run->n_unrevoked--;
         }
+        if (r < 0 && r != -ENOTCONN && r != -EPIPE && r != -ECONNRESET) /* else the next connection tells it */
+                broker_client_end(run->broker);
         return r;
 }
 

@@ -128,7 +128,7 @@ struct Session {
         GrantWait *grant_waits;  /* who hears of the next text of its grants */
         GrantBatch *grant_batch; /* of the one that is being written; NULL: none is */
         bool grants_telling;     /* these hear of it just now */
-        bool grants_changing, grants_changed; /* there is something for good in that one, and in the next */
+        bool grants_changed;     /* what has changed for good, and waits for the next text */
         usec_t grants_pause;                  /* 0: the disk took the last one */
         sd_event_source *grants_again;
         sd_event_source *expiry;

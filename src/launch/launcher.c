@@ -171,7 +171,7 @@ static void handle_collect(Request *q) {
                 return;
         }
         if (session_find(q->launcher, id, NULL, &s) >= 0) {
-                reply(q, -EBUSY, "the session has a shim still; stop it first");
+                reply(q, -EBUSY, "a shim of the session is there still; try again in a moment, or stop it first");
                 return;
         }
         static const HelperWork work = {.run = run_collect};

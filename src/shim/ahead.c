@@ -111,6 +111,10 @@ int ahead_wait(int fd, int argc, char *argv[], Ahead *ret) {
         int r = receive_start(own, &a);
         if (r == -ECONNRESET)
                 return r;
+        if (r == -ECHILD) {
+                log_error("bailey cannot be executed ahead of its session");
+                return r;
+        }
         if (r < 0)
                 return log_error_errno(r, "what it is to start is not understood: %m");
         message_open(&w, "taken");

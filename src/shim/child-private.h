@@ -26,14 +26,8 @@ typedef struct Start {
         char cgroup[sizeof(CGROUP_VARIABLE) + PATH_MAX];
 } Start;
 
-/* A place for the variable that is known only when the child is let go. */
-int child_reserve_cgroup(Start *s, char ***environment);
-
 /* In the child: the shim's death is bailey's, and bailey's is the sandbox's. Signals are as at first, and the session is its own. False: the shim is gone. */
 bool child_follow(pid_t parent);
 
-/* In the child: only system calls. */
-_noreturn_ void child_execute(Start *s);
-
-/* What child_execute() needs, to one that child_fork_ahead() made. -EMSGSIZE, -EPIPE: it has nothing of it. */
+/* All of it that bailey needs, to one that child_fork_ahead() made. -EMSGSIZE, -EPIPE: it has nothing of it. */
 int child_send(int gate, const Start *s);

@@ -145,7 +145,8 @@ bool child_follow(pid_t parent) {
         return true;
 }
 
-void child_execute(Start *s) {
+/* In the child: only system calls. */
+_noreturn_ static void execute(Start *s) {
         static const char failed[] = "bailey: it cannot be executed\n";
 
         if (!child_follow(s->parent) || !pass_gate(s))
@@ -211,7 +212,8 @@ static void close_given(ShimOptions *o) {
                 o->fds[given[i]] = safe_close(o->fds[given[i]]);
 }
 
-int child_reserve_cgroup(Start *s, char ***environment) {
+/* A place for the variable that is known only when the child is let go. */
+static int reserve_cgroup(Start *s, char ***environment) {
         int r = strv_extend(environment, CGROUP_VARIABLE);
         if (r < 0)
                 return r;
@@ -276,7 +278,7 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (r >= 0)
                 r = build_environment(o->fds[SHIM_FD_ENVIRONMENT], &environment);
         if (r >= 0 && o->scope)
-                r = child_reserve_cgroup(&s, &environment);
+                r = reserve_cgroup(&s, &environment);
         if (r < 0)
                 return r;
         s.environment = environment;
@@ -288,7 +290,7 @@ static int start(ShimOptions *o, Child *c, const char **ret_what) {
         if (pid < 0)
                 return -errno;
         if (pid == 0)
-                child_execute(&s);
+                execute(&s);
         c->pid = pid;
         return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The order of a session's beginning, where it gets a scope of its own: bailey's process is forked and waits; the launcher is told which it
- * is, has the scope made around it, and says so; the shim looks whether the process is in it, and lets it go. Whatever else happens, the
- * process ends before it has become bailey. */
+/* The order of a session's beginning, where it gets a scope of its own: a process is forked, which is to become bailey, and waits; the launcher is
+ * told which it is, has the scope made around it, and says so; the shim looks whether the process is in it, and lets it go. One that was forked
+ * before there was a session is bailey already (bailey/ahead.h), and where its scope was made before, too, the launcher has said so with the plan.
+ * Whatever else happens, the process ends before it has begun a run. */
 
 #include <signal.h>
 #include <sys/epoll.h>

@@ -141,7 +141,7 @@ def _(t):
     t.check(own("errand", "org.freedesktop.PolicyKit2").status != 0, "account errand may own other names")
 
 
-@case("C196: the bus policy opens nothing but calls of errandd, and errandd's account a ping")
+@case("C196: the bus policy opens nothing but calls of errandd, and errandd's account a ping and what the bus counts")
 def _(t):
     import xml.etree.ElementTree as tree
     rules = [(policy.attrib, rule.tag, rule.attrib) for policy in tree.parse("/usr/share/dbus-1/system.d/org.errand1.conf").getroot() for rule in policy]
@@ -149,7 +149,10 @@ def _(t):
                     ({"context": "default"}, "allow", {"send_destination": "org.errand1", "send_type": "method_call"}),
                     ({"user": "errand"}, "allow", {"own": "org.errand1"}),
                     # Whether a subscriber takes its signals: it does nothing, and tells no more than that somebody is there.
-                    ({"user": "errand"}, "allow", {"send_interface": "org.freedesktop.DBus.Peer", "send_member": "Ping", "send_type": "method_call"})],
+                    ({"user": "errand"}, "allow", {"send_interface": "org.freedesktop.DBus.Peer", "send_member": "Ping", "send_type": "method_call"}),
+                    # How much the bus holds for a client that takes nothing: numbers alone.
+                    ({"user": "errand"}, "allow", {"send_destination": "org.freedesktop.DBus", "send_interface": "org.freedesktop.DBus.Debug.Stats",
+                                                   "send_member": "GetConnectionStats", "send_type": "method_call"})],
             "rules")
 
 

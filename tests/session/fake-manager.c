@@ -136,7 +136,9 @@ static int on_start(sd_bus_message *m, _unused_ void *userdata, sd_bus_error *er
         if (r < 0 || is("early") || is("hanging"))
                 return r;
         (void) tell_removed(bus, STOP_OF_OTHERS, "failed"); /* not ours */
-        return tell_removed(bus, JOB, is("failed") ? "failed" : "done");
+        r = tell_removed(bus, JOB, is("failed") ? "failed" : "done");
+        printf("told %s\n", unit);
+        return r;
 }
 
 static int on_stop(sd_bus_message *m, _unused_ void *userdata, _unused_ sd_bus_error *error) {

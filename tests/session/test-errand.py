@@ -111,6 +111,14 @@ def _(t):
         process.send_signal(getattr(signal, "SIG" + name))
         t.equal((process.wait(), process.stdout.read()), (7, b"got\n"), name)
     t.each(["TERM", "INT", "HUP", "USR1", "QUIT"], check)
+    # Not those of what it started, as a shell waits for that: whoever goes on pressing Ctrl-C is told what ends it.
+    process = errand.start("run", "--embedded", "--id", "busy", "sh", "-c", "trap 'echo got' INT; echo ready; while :; do sleep 0.05; done")
+    for line in (b"ready\n", b"got\n"):
+        t.equal(process.stdout.readline(), line, "a line")
+        process.send_signal(signal.SIGINT)
+    t.equal(process.stderr.readline().decode(), "errand: session busy: its command got SIGINT and runs on; to end it: errand session stop busy\n", "what is said")
+    errand.good("session", "stop", "busy")
+    t.equal(process.wait(), 128 + signal.SIGTERM, "the exit code")
 
 
 @case("C200 C206 T: with errandd its sessions end, and the client says that they are lost")

@@ -376,11 +376,11 @@ static void test_terminal(void) {
         end();
 }
 
-static pid_t find_child(const char *name) {
+static pid_t find_child(const char *name) { /* the newest: one of an earlier case may not have been waited for */
         char line[256];
         pid_t found = 0;
 
-        (void) snprintf(line, sizeof(line), "pgrep -P %d -x %s", (int) getpid(), name);
+        (void) snprintf(line, sizeof(line), "pgrep -n -P %d -x %s", (int) getpid(), name);
         FILE *p = popen(line, "re");
         if (p && fgets(line, sizeof(line), p))
                 found = (pid_t) strtol(line, NULL, 10);

@@ -3,6 +3,7 @@
 """The scope that a launcher has made before its session comes, as test-scope.py has them."""
 
 import os
+import resource
 import signal
 
 import errand_launch
@@ -24,6 +25,13 @@ def waits(group, name):
     return group.processes(f"errand-session-{name}.scope")
 
 
+def know_made(t, launcher, manager, name):
+    """Until the launcher knows that it is made: each request that it answers lets it take another message of those that were there before."""
+    manager.until(f"told errand-session-{name}.scope")
+    for _ in range(8):
+        t.equal(launcher.channel.request("nothing")["type"], "error", "a request of no meaning")
+
+
 def words(pid):
     with open(f"/proc/{pid}/cmdline", "rb") as f:
         return f.read().rstrip(b"\0").decode().split("\0")
@@ -37,7 +45,10 @@ def asked(manager):
 def _(t):
     need_root(t)
     group = Group(t)
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     launcher, manager = start(t, "made", group=group, ahead=True)
+    resource.setrlimit(resource.RLIMIT_CORE, (soft, hard))
     first = prepare(t, launcher, group, "comes", **LIMITS)
     t.equal([os.readlink(f"/proc/{first}/fd/{n}").split(":")[0] for n in sorted(os.listdir(f"/proc/{first}/fd"), key=int)][3:], ["socket"], "what it has")
     with open(f"/proc/{first}/comm", encoding="ascii") as f:
@@ -58,6 +69,7 @@ def _(t):
     os.close(out)
     t.contains(text, b"MINE=yes", "its environment")
     t.contains(text, b"0 1 2 3", "its descriptors")
+    t.equal(text.split()[-1].decode(), "unlimited" if hard == resource.RLIM_INFINITY else str(hard // 512), "its core limit, which the shim has not")
     manager.until("process")
     t.equal(asked(manager), ["start errand-session-comes.scope fail"], "what was asked")
     t.equal([line for line in manager.lines if line.startswith("process")], [f"process {first}"], "which process was moved")
@@ -158,8 +170,9 @@ def hand_over(t, launcher, s, first):
 def _(t):
     need_root(t)
     group = Group(t)
-    launcher, _ = start(t, "made", group=group, ahead=True)
+    launcher, manager = start(t, "made", group=group, ahead=True)
     first = prepare(t, launcher, group, "soon")
+    know_made(t, launcher, manager, "soon")
     s = launcher.session("soon", "sh", "-c", "exit 3", scope=scope("soon"))
     shim, serial = hand_over(t, launcher, s, first)
     os.kill(launcher.process.pid, signal.SIGSTOP)
@@ -178,8 +191,9 @@ def _(t):
 def _(t):
     need_root(t)
     group = Group(t)
-    launcher, _ = start(t, "made", group=group, ahead=True)
+    launcher, manager = start(t, "made", group=group, ahead=True)
     first = prepare(t, launcher, group, "out")
+    know_made(t, launcher, manager, "out")
     s = launcher.session("out", "touch", "ran", scope=scope("out"))
     shim, serial = hand_over(t, launcher, s, first)
     with open(os.path.join(group.launcher, "cgroup.procs"), "w", encoding="ascii") as f:
