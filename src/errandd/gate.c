@@ -405,7 +405,7 @@ static int let_pass(BusLink *l, sd_bus_message *m, Passage *p, sd_bus_error *err
 
         bus_delayed_came(l, m);
         r = answer ? 1 : bus_unread_may_answer(l, error); /* room for that one was kept */
-        if (r < 0)
+        if (r <= 0) /* also of one that did not read its refusals: it may have just begun to */
                 r = delay(l, m, DELAY_ROOM, action_find(interface ?: "", sd_bus_message_get_member(m), MEMBER_METHOD), r, error);
         if (r < 0 && r != -EINPROGRESS)
                 bus_unread_add_refusal(l);

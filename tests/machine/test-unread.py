@@ -76,6 +76,8 @@ def _(t):
     grown = flood(t, [asking], 1600, f"{ROOT}/session/large", SESSION, "ReadTranscript", "tu", 0, MIB, batch=8)
     t.check(grown < 48, "more than errandd lets a client of an account leave")
     t.equal(owner.fails(ROOT, MANAGER, "GetSession", "s", "large"), LIMIT, "answer to the account's other connections")
+    said = machine.run("runuser", "-u", OWNER, "--", "errand", "session", "list").err
+    t.check("wait to be read by connections of your account, most by :" in said, said)
     asking.close()
     machine.wait_for(lambda: Client(OWNER).state("large") == "stopped", "an answer when that connection is closed")
 
