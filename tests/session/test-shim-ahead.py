@@ -215,7 +215,10 @@ def _(t):
 
 @case("T004: it does not keep its launcher from leaving, and goes with it")
 def _(t):
-    launcher = new(t, idle_ms=1)
+    launcher = Launcher(t, listening=True, ahead=True, idle_ms=1)
+    t.equal(launcher.process.wait(20), 0, "the status of one that nobody came to")
+    launcher.connect()  # first: one that nobody waits for leaves at once
+    launcher.start()
     watches = Watch(one_waits(launcher)), Watch(launcher.process.pid)
     launcher.channel.close()
     t.check(all(w.ended() for w in watches), "they stay with nothing to do")
