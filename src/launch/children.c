@@ -16,6 +16,7 @@
 #include "launch/scope.h"
 #include "launch/shim-ahead.h"
 #include "launch/shim-start.h"
+#include "shared/event-child.h"
 
 /* The channel to a shim of ours: {"type":"ready"} when the session's first process is on its way, or {"type":"error","text"}. With a scope
  * {"type":"waiting","pid","fds":["pidfd"]} comes before, and is answered with {"type":"release"} or {"type":"abort","text"}; but not where the shim was
@@ -129,10 +130,11 @@ static void reply_once(Session *s, const char *problem) {
 
 static int start_again(Session *s);
 
-static int on_shim_ended(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
+static int on_shim_ended(sd_event_source *source, const siginfo_t *info, void *userdata) {
         Session *s = userdata;
         unsigned status = (unsigned) info->si_status + (info->si_code == CLD_EXITED ? 0U : 128U);
 
+        event_child_ended(source);
         if (start_again(s) > 0)
                 return 0;
         if (s->running)
@@ -322,9 +324,7 @@ static int watch_shim(Session *s) {
         if (r >= 0)
                 r = allow_time(s);
         if (r >= 0)
-                r = sd_event_add_child(event, &s->end, s->pid, WEXITED, on_shim_ended, s);
-        if (r >= 0) /* what it said before its end is heard before its end */
-                r = sd_event_source_set_priority(s->end, SD_EVENT_PRIORITY_IDLE);
+                r = event_add_child_last(event, &s->end, s->pid, on_shim_ended, s);
         return r;
 }
 

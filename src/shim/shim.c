@@ -15,6 +15,7 @@
 #include "basic/log.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
+#include "shared/event-child.h"
 #include "shim/gate.h"
 #include "shim/home.h"
 #include "shim/outcome.h"
@@ -166,9 +167,10 @@ static int on_pid1(_unused_ sd_event_source *source, _unused_ int fd, _unused_ u
         return 0;
 }
 
-static int on_child(_unused_ sd_event_source *source, const siginfo_t *info, void *userdata) {
+static int on_child(sd_event_source *source, const siginfo_t *info, void *userdata) {
         Shim *s = userdata;
 
+        event_child_ended(source);
         s->child_ended = true;
         s->child_code = info->si_code;
         s->child_status = info->si_status;
@@ -352,9 +354,7 @@ static int start(Shim *s, const char **ret_what) {
         if (r < 0)
                 return r;
         *ret_what = "watching bailey";
-        r = sd_event_add_child(s->event, &s->child_event, s->child.pid, WEXITED, on_child, s);
-        if (r >= 0) /* what it said before its end is heard before its end */
-                r = sd_event_source_set_priority(s->child_event, SD_EVENT_PRIORITY_IDLE);
+        r = event_add_child_last(s->event, &s->child_event, s->child.pid, on_child, s);
         if (r >= 0)
                 r = sd_event_add_io(s->event, &s->report_io, s->child.report, EPOLLIN, report_on_report, s);
         if (r >= 0)
