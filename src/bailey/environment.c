@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
 #include <limits.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "bailey/environment.h"
+#include "basic/fd.h"
 #include "basic/secret.h"
 #include "basic/text.h"
 
@@ -168,36 +166,18 @@ static int split_records(const char *data, size_t size, Findings *findings, char
 }
 
 int environment_read_fd(int fd, Findings *findings, char ***ret) {
-        const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-        struct stat st;
+        _cleanup_free_ char *data = NULL;
+        size_t size;
 
-        int seals = fcntl(fd, F_GET_SEALS);
-        if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0) {
-                finding_error(findings, "--env-fd %d: not a memfd sealed against shrinking, growing and writing", fd);
+        int r = memfd_read_sealed(fd, EXTRA_SIZE_MAX, &data, &size);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                finding_error(findings, "--env-fd %d: %s", fd, r == -EINVAL ? "not a memfd sealed against shrinking, growing and writing"
+                                                               : r == -E2BIG ? "larger than 1 MiB" : "cannot be read");
                 return 0;
         }
-        if (st.st_size > EXTRA_SIZE_MAX) {
-                finding_error(findings, "--env-fd %d: larger than 1 MiB", fd);
-                return 0;
-        }
-
-        size_t size = (size_t) st.st_size, done = 0;
-        _cleanup_free_ char *data = calloc(size + 1, 1);
-        if (!data)
-                return -ENOMEM;
-        while (done < size) {
-                ssize_t n = pread(fd, data + done, size - done, (off_t) done);
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        break;
-                done += (size_t) n;
-        }
-        int r = 0;
-        if (done < size)
-                finding_error(findings, "--env-fd %d: cannot be read", fd);
-        else
-                r = split_records(data, size, findings, ret);
+        r = split_records(data, size, findings, ret);
         secret_wipe(data, size);
         return r;
 }

@@ -3,12 +3,14 @@
 #include <limits.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/io.h"
+#include "basic/secret.h"
 
 /* More than any message of ours carries: setup (keys, spool, a CA file per provider) is the largest. */
 #define FDS_MAX 16U
@@ -112,6 +114,39 @@ int memfd_new_sealed(const char *name, const void *data, size_t size) {
         if (fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
                 return -errno;
         return TAKE_FD(fd);
+}
+
+bool memfd_is_sealed(int fd) {
+        const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+        int seals = fcntl(fd, F_GET_SEALS);
+
+        return seals >= 0 && (seals & wanted) == wanted;
+}
+
+int memfd_read_sealed(int fd, size_t max, char **ret, size_t *ret_size) {
+        struct stat st;
+
+        if (!memfd_is_sealed(fd))
+                return -EINVAL;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if ((uintmax_t) st.st_size > max)
+                return -E2BIG;
+        size_t size = (size_t) st.st_size;
+        char *data = malloc(size + 1);
+        if (!data)
+                return -ENOMEM;
+        ssize_t n = pread(fd, data, size, 0);
+        if (n < 0 || (size_t) n < size) {
+                int r = n < 0 ? -errno : -EIO;
+                secret_wipe(data, size);
+                free(data);
+                return r;
+        }
+        data[size] = 0;
+        *ret = data;
+        *ret_size = size;
+        return 0;
 }
 
 ssize_t send_fds(int sock, const void *data, size_t size, const int *fds, size_t n_fds) {

@@ -33,6 +33,12 @@ uint64_t fd_system_used(int fd);
 /* A memfd with `data` in it, sealed against every change, offset 0. For secrets: never swapped to a path, never truncated. */
 int memfd_new_sealed(const char *name, const void *data, size_t size);
 
+/* Whether what is in it stays as it is: a memfd sealed against writing, shrinking and growing. */
+bool memfd_is_sealed(int fd);
+
+/* All that is in such a memfd, a NUL behind it; *ret is to free, and to wipe where it is secret. -EINVAL: it is none; -E2BIG: it has more than max bytes. */
+int memfd_read_sealed(int fd, size_t max, char **ret, size_t *ret_size);
+
 /* Sends one datagram or some stream bytes with up to 16 fds over a unix socket. Returns bytes sent or a negative errno. */
 ssize_t send_fds(int sock, const void *data, size_t size, const int *fds, size_t n_fds);
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "basic/fd.h"
 #include "basic/text.h"
 #include "broker/grant-request.h"
 #include "broker/limits.h"
@@ -76,23 +73,15 @@ int grant_requests_parse(const char *text, size_t size, JsonParser **ret_parser,
 }
 
 int grant_requests_read(int fd, JsonParser **ret_parser, GrantRequest **ret, size_t *ret_n, char **ret_problem) {
-        const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
-        struct stat st;
+        _cleanup_free_ char *text = NULL;
+        size_t size;
 
-        int seals = fcntl(fd, F_GET_SEALS);
-        if (seals < 0 || (seals & wanted) != wanted)
+        int r = memfd_read_sealed(fd, GRANTS_TEXT_MAX, &text, &size);
+        if (r == -EINVAL)
                 return problem_set(ret_problem, "the grants are not in a memfd sealed against writing, shrinking and growing");
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (st.st_size > GRANTS_TEXT_MAX)
+        if (r == -E2BIG)
                 return problem_set(ret_problem, "the text of the grants is larger than %u KiB", GRANTS_TEXT_MAX / 1024);
-        size_t size = (size_t) st.st_size;
-        _cleanup_free_ char *text = malloc(size + 1);
-        if (!text)
-                return -ENOMEM;
-        ssize_t n = pread(fd, text, size, 0);
-        if (n < 0 || (size_t) n < size)
-                return n < 0 ? -errno : -EIO;
-        text[size] = 0;
+        if (r < 0)
+                return r;
         return grant_requests_parse(text, size, ret_parser, ret, ret_n, ret_problem);
 }

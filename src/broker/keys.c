@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "basic/fd.h"
 #include "basic/text.h"
 #include "broker/http1.h"
 #include "broker/keys.h"
@@ -210,43 +207,27 @@ static int parse(char *data, size_t size, Keys *k, char **ret_problem) {
         return k->credential ? 0 : refuse(ret_problem, "\"credential\" is missing");
 }
 
-/* Sealed, so that what was checked is what is read, and nothing can be truncated under the reader. */
-static int check_fd(int fd, size_t *ret_size, char **ret_problem) {
-        const int wanted = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW;
-        int seals = fcntl(fd, F_GET_SEALS);
-        struct stat st;
+/* Sealed, so that nothing can be truncated under the reader. */
+static int read_fd(int fd, char **ret, size_t *ret_size, char **ret_problem) {
+        int r = memfd_read_sealed(fd, KEYS_SIZE_MAX, ret, ret_size);
 
-        if (seals < 0 || (seals & wanted) != wanted)
+        if (r == -EINVAL)
                 return refuse(ret_problem, "the descriptor is not a memfd sealed against writing, shrinking and growing");
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (st.st_size > KEYS_SIZE_MAX)
-                return refuse(ret_problem, "the content is larger than 64 KiB");
-        *ret_size = (size_t) st.st_size;
-        return 0;
+        return r == -E2BIG ? refuse(ret_problem, "the content is larger than 64 KiB") : r;
 }
 
 int keys_read(int fd, Keys **ret, char **ret_problem) {
         _cleanup_(keys_freep) Keys *k = calloc(1, sizeof(Keys));
+        _cleanup_free_ char *data = NULL;
         size_t size = 0;
 
         if (!k)
                 return -ENOMEM;
-        int r = check_fd(fd, &size, ret_problem);
+        int r = read_fd(fd, &data, &size, ret_problem);
         if (r < 0)
                 return r;
-        char *data = malloc(size + 1);
-        if (!data)
-                return -ENOMEM;
-        ssize_t n = pread(fd, data, size, 0);
-        if (n < 0)
-                r = -errno;
-        else if ((size_t) n != size)
-                r = -EIO;
-        else
-                r = parse(data, size, k, ret_problem);
+        r = parse(data, size, k, ret_problem);
         secret_wipe(data, size);
-        free(data);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(k);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* keep.h's way back. Everything is read and judged before anything of it is in force. */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "basic/fd.h"
 #include "basic/log.h"
@@ -19,7 +15,6 @@
 #include "shared/json-check.h"
 
 #define STATE_DEPTH_MAX 3U
-#define SEALED (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW)
 
 typedef struct Found {
         Setup *setup;
@@ -72,24 +67,11 @@ static int read_state(Found *f, Stored *s, const char **ret_problem) {
 
 static int read_text(Stored *s, char **ret, size_t *ret_size, const char **ret_problem) {
         _cleanup_close_ int fd = stored_take(s, "setup");
-        struct stat st;
 
         if (fd < 0)
                 return refuse(ret_problem, "the setup is missing");
-        int seals = fcntl(fd, F_GET_SEALS);
-        if (seals < 0 || (seals & SEALED) != SEALED || fstat(fd, &st) < 0 || st.st_size > MESSAGE_SIZE_MAX)
-                return refuse(ret_problem, "the setup is not a sealed memfd of at most 64 KiB");
-        char *text = malloc((size_t) st.st_size + 1);
-        if (!text)
-                return -ENOMEM;
-        if (pread(fd, text, (size_t) st.st_size, 0) != (ssize_t) st.st_size) {
-                free(text);
-                return -EIO;
-        }
-        text[st.st_size] = 0;
-        *ret = text;
-        *ret_size = (size_t) st.st_size;
-        return 0;
+        int r = memfd_read_sealed(fd, MESSAGE_SIZE_MAX, ret, ret_size);
+        return r == -EINVAL || r == -E2BIG ? refuse(ret_problem, "the setup is not a sealed memfd of at most 64 KiB") : r;
 }
 
 /* The descriptors that the setup's "fds" name, in their order. */

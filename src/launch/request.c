@@ -229,7 +229,6 @@ static int read_members(JsonObject *o, LaunchPlan *p, char **ret_problem) {
 }
 
 static bool fd_is(int fd, FdKind kind) {
-        const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
         int flags = fcntl(fd, F_GETFL), value;
         socklen_t size = sizeof(value);
         struct stat st;
@@ -244,8 +243,7 @@ static bool fd_is(int fd, FdKind kind) {
         case FD_APPEND:
                 return S_ISREG(st.st_mode) && (flags & O_ACCMODE) != O_RDONLY && (flags & O_APPEND) && !(flags & O_PATH);
         case FD_SEALED:
-                value = fcntl(fd, F_GET_SEALS);
-                return value >= 0 && (value & wanted) == wanted;
+                return memfd_is_sealed(fd);
         case FD_STREAM:
                 return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &size) == 0 && value == AF_UNIX &&
                        getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &size) == 0 && value == SOCK_STREAM;

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "basic/fd.h"
 #include "basic/text.h"
 #include "basic/utf8.h"
@@ -16,22 +12,16 @@ static int refuse(const char **ret_problem, const char *text) {
 
 /* *ret is to free. */
 static int read_text(int fd, char **ret, const char **ret_problem) {
-        const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-        struct stat st;
+        _cleanup_free_ char *text = NULL;
+        size_t size = 0;
 
-        int seals = fcntl(fd, F_GET_SEALS);
-        if (seals < 0 || (seals & wanted) != wanted || fstat(fd, &st) < 0)
+        int r = memfd_read_sealed(fd, PROMPT_SIZE_MAX, &text, &size);
+        if (r == -EINVAL)
                 return refuse(ret_problem, "the prompt's text is not in a memfd sealed against shrinking, growing and writing");
-        if (st.st_size < 1 || st.st_size > PROMPT_SIZE_MAX)
+        if (r == -E2BIG || (r >= 0 && size < 1))
                 return refuse(ret_problem, "a prompt's text has 1 byte to 128 KiB");
-        size_t size = (size_t) st.st_size;
-        _cleanup_free_ char *text = malloc(size + 1);
-        if (!text)
-                return -ENOMEM;
-        ssize_t n = pread(fd, text, size, 0);
-        if (n < 0 || (size_t) n < size)
-                return n < 0 ? -errno : -EIO;
-        text[size] = 0;
+        if (r < 0)
+                return r;
         if (strlen(text) < size || !utf8_valid(text))
                 return refuse(ret_problem, "a prompt's text is UTF-8 without a NUL");
         *ret = TAKE_PTR(text);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
+#include "basic/fd.h"
 #include "basic/secret.h"
 #include "shim/limits.h"
 #include "shim/scrub-chain.h"
@@ -50,24 +47,16 @@ static int split(SecretList *l, const char *data, size_t size) {
 }
 
 int secret_list_read(int fd, SecretList **ret) {
-        const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
         _cleanup_(secret_list_freep) SecretList *l = calloc(1, sizeof(SecretList));
-        struct stat st;
+        _cleanup_free_ char *data = NULL;
+        size_t size;
 
-        int seals = fcntl(fd, F_GET_SEALS);
-        if (!l || seals < 0 || fstat(fd, &st) < 0)
-                return l ? -EINVAL : -ENOMEM;
-        if ((seals & wanted) != wanted)
-                return -EINVAL;
-        if (st.st_size > SECRETS_BYTES_MAX)
-                return -E2BIG;
-
-        size_t size = (size_t) st.st_size;
-        _cleanup_free_ char *data = calloc(size + 1, 1);
-        if (!data)
+        if (!l)
                 return -ENOMEM;
-        ssize_t n = pread(fd, data, size, 0);
-        int r = n < 0 ? -errno : (size_t) n < size ? -EIO : split(l, data, size);
+        int r = memfd_read_sealed(fd, SECRETS_BYTES_MAX, &data, &size);
+        if (r < 0)
+                return r;
+        r = split(l, data, size);
         secret_wipe(data, size);
         if (r < 0)
                 return r;

@@ -194,6 +194,30 @@ static void test_memfd(void) {
         CHECK_STR(text, "secret");
 }
 
+static void test_memfd_read(void) {
+        static const int partly[] = {0, F_SEAL_SHRINK | F_SEAL_GROW, F_SEAL_WRITE | F_SEAL_GROW, F_SEAL_WRITE | F_SEAL_SHRINK};
+        _cleanup_close_ int fd = memfd_new_sealed("test", "secret", 6), empty = memfd_new_sealed("test", "", 0);
+        _cleanup_free_ char *text = NULL, *none = NULL;
+        size_t size;
+
+        CHECK_INT(lseek(fd, 3, SEEK_SET), 3); /* wherever it stands */
+        CHECK_INT(memfd_read_sealed(fd, 5, &text, &size), -E2BIG);
+        CHECK(!text);
+        CHECK_INT(memfd_read_sealed(fd, 6, &text, &size), 0);
+        CHECK_INT(size, 6);
+        CHECK_STR(text, "secret");
+        CHECK_INT(memfd_read_sealed(empty, 0, &none, &size), 0);
+        CHECK_INT(size, 0);
+        CHECK_STR(none, "");
+        CHECK_INT(memfd_read_sealed(-EBADF, 6, &text, &size), -EINVAL);
+        for (size_t i = 0; i < ELEMENTSOF(partly); i++) {
+                _cleanup_close_ int open_one = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+                CHECK(open_one >= 0 && fcntl(open_one, F_ADD_SEALS, partly[i]) == 0);
+                CHECK(!memfd_is_sealed(open_one));
+                CHECK_INT(memfd_read_sealed(open_one, 6, &text, &size), -EINVAL);
+        }
+}
+
 static const char *digest_of(const void *data, size_t size) {
         static char text[2 * SHA256_SIZE + 1];
         uint8_t digest[SHA256_SIZE];
@@ -259,6 +283,7 @@ int main(void) {
         RUN(test_close_all_except, "C056: every fd but the named ones is closed");
         RUN(test_fds_over_socket, "a message or fd list that was cut leaves no fd open");
         RUN(test_memfd, "a sealed memfd cannot change");
+        RUN(test_memfd_read, "a memfd that can change is not read");
         RUN(test_sha256, "C104: SHA-256 gives what the standard says");
         return TEST_END();
 }
