@@ -429,9 +429,7 @@ int broker_client_grants(BrokerClient *b, const GrantList *l, const GrantClock *
         if (!can_be_asked(b))
                 return -ENOTCONN;
         channel_open(b->channel, &w, "grants");
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "grants");
-        json_close_array(&w);
+        message_add_fd(&w, "grants");
         return channel_send_owned(b->channel, &w, &fd, 1, reply, drop, userdata);
 }
 

@@ -323,11 +323,8 @@ static int ask(LaunchClient *l, const char *type, const char *session, const cha
                 json_add_string(&w, "session", session);
         if (socket)
                 json_add_string(&w, "shimSocket", socket);
-        if (state >= 0) {
-                json_open_array(&w, "fds");
-                json_add_string(&w, NULL, "state");
-                json_close_array(&w);
-        }
+        if (state >= 0)
+                message_add_fd(&w, "state");
         return channel_send_owned(l->channel, &w, &state, state >= 0 ? 1 : 0, reply, drop, userdata);
 }
 
@@ -388,8 +385,6 @@ int launch_client_make_project(LaunchClient *l, int root, const char *name, uid_
         channel_open(l->channel, &w, "mkproject");
         json_add_string(&w, "name", name);
         json_add_u64(&w, "ownerUid", owner);
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "root");
-        json_close_array(&w);
+        message_add_fd(&w, "root");
         return channel_send_owned(l->channel, &w, &root, 1, reply, drop, userdata);
 }

@@ -149,9 +149,7 @@ int shim_client_prompt(ShimClient *s, uint64_t number, usec_t wait, int text, Ch
         channel_open(s->channel, &w, "prompt");
         json_add_u64(&w, "number", number);
         json_add_u64(&w, "waitMs", wait / USEC_PER_MSEC);
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "text");
-        json_close_array(&w);
+        message_add_fd(&w, "text");
         return channel_send(s->channel, &w, &text, 1, reply, userdata);
 }
 

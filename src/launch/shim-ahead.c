@@ -115,9 +115,7 @@ static void ask(ShimAhead *a) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
         message_open(&w, "prepare");
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "bailey");
-        json_close_array(&w);
+        message_add_fd(&w, "bailey");
         int r = message_send(a->fd, &w, &a->launcher->bailey, 1);
         if (r >= 0)
                 r = sd_event_add_io(a->launcher->event, &a->io, a->fd, EPOLLIN, on_waiting, a);

@@ -226,6 +226,12 @@ void message_open(JsonWriter *w, const char *type) {
         json_add_string(w, "type", type);
 }
 
+void message_add_fd(JsonWriter *w, const char *name) {
+        json_open_array(w, "fds");
+        json_add_string(w, NULL, name);
+        json_close_array(w);
+}
+
 int message_close(JsonWriter *w, char **ret, size_t *ret_size) {
         _cleanup_free_ char *text = NULL;
         size_t size;

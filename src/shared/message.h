@@ -50,6 +50,8 @@ int json_get_strv(JsonObject *o, const char *name, char ***ret);
 /* Opens {"v":1,"type":TYPE in w; the caller adds members, then message_send() closes, sends and frees. -EAGAIN when the
  * peer does not read; nothing is sent in part. */
 void message_open(JsonWriter *w, const char *type);
+/* Names the one descriptor that is sent with it. */
+void message_add_fd(JsonWriter *w, const char *name);
 int message_send(int sock, JsonWriter *w, const int *fds, size_t n_fds);
 /* Only closes it: the text, to free, is for who sends it more than once, or later. -EMSGSIZE: it is over MESSAGE_SIZE_MAX. */
 int message_close(JsonWriter *w, char **ret, size_t *ret_size);

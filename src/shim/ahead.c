@@ -81,9 +81,7 @@ static int prepare(int fd, Message *m, Ahead *a) {
                 return -errno;
         message_open(&w, "waiting");
         json_add_u64(&w, "pid", (uint64_t) a->first);
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "pidfd");
-        json_close_array(&w);
+        message_add_fd(&w, "pidfd");
         return message_send(fd, &w, &pidfd, 1);
 }
 

@@ -123,9 +123,7 @@ static void handle_attach(Request *q) {
                 return;
         }
         open_reply(q, &w, "attached");
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "terminal");
-        json_close_array(&w);
+        message_add_fd(&w, "terminal");
         send_reply(q, &w, fd);
 }
 
@@ -236,11 +234,8 @@ static void handle_status(Request *q) {
                 json_add_u64(&w, "told", q->connection->control->told);
                 conversation_add_state(q->shim->conversation, &w);
         }
-        if (has_fd) {
-                json_open_array(&w, "fds");
-                json_add_string(&w, NULL, "pidfd");
-                json_close_array(&w);
-        }
+        if (has_fd)
+                message_add_fd(&w, "pidfd");
         send_reply(q, &w, has_fd ? q->shim->pid1_fd : -EBADF);
         if (watch && !q->connection->watches)
                 begin_to_watch(q->connection);

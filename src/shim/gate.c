@@ -89,8 +89,6 @@ int gate_ask_for_scope(Shim *s) {
                 return r;
         message_open(&w, "waiting");
         json_add_u64(&w, "pid", (uint64_t) s->child.pid);
-        json_open_array(&w, "fds");
-        json_add_string(&w, NULL, "pidfd");
-        json_close_array(&w);
+        message_add_fd(&w, "pidfd");
         return message_send(fd, &w, &pidfd, 1);
 }
