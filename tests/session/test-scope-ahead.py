@@ -174,15 +174,20 @@ def hand_over(t, launcher, s, first):
     return shim, serial
 
 
+def hand_over_made(t, group, name, *command):
+    """The same of a session whose scope its launcher knows to be made → launcher, session, its first process, shim and serial."""
+    launcher, manager = start(t, "made", group=group, ahead=True)
+    first = prepare(t, launcher, group, name)
+    know_made(t, launcher, manager, name)
+    s = launcher.session(name, *command, scope=scope(name))
+    return launcher, s, first, *hand_over(t, launcher, s, first)
+
+
 @case("D003: what waits in its scope is let go by the shim, without another word of the launcher's")
 def _(t):
     need_root(t)
     group = Group(t)
-    launcher, manager = start(t, "made", group=group, ahead=True)
-    first = prepare(t, launcher, group, "soon")
-    know_made(t, launcher, manager, "soon")
-    s = launcher.session("soon", "sh", "-c", "exit 3", scope=scope("soon"))
-    shim, serial = hand_over(t, launcher, s, first)
+    launcher, s, _, shim, serial = hand_over_made(t, group, "soon", "sh", "-c", "exit 3")
     os.kill(launcher.process.pid, signal.SIGSTOP)
     t.defer(os.kill, launcher.process.pid, signal.SIGCONT)
     os.kill(shim, signal.SIGCONT)
@@ -199,11 +204,7 @@ def _(t):
 def _(t):
     need_root(t)
     group = Group(t)
-    launcher, manager = start(t, "made", group=group, ahead=True)
-    first = prepare(t, launcher, group, "out")
-    know_made(t, launcher, manager, "out")
-    s = launcher.session("out", "touch", "ran", scope=scope("out"))
-    shim, serial = hand_over(t, launcher, s, first)
+    launcher, s, first, shim, serial = hand_over_made(t, group, "out", "touch", "ran")
     with open(os.path.join(group.launcher, "cgroup.procs"), "w", encoding="ascii") as f:
         f.write(str(first))
     os.kill(shim, signal.SIGCONT)

@@ -121,12 +121,9 @@ static void end(void) {
         told[0] = answers[0] = 0;
 }
 
-static void begin(const char *conversation_text) {
+/* errandd's end and the shim's of a new connection. */
+static void connect_shim(void) {
         struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-        end();
-        turns = (Turns){};
-        turns_limit(&turns, 1, 8);
 
         int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/shim", directory);
@@ -136,6 +133,13 @@ static void begin(const char *conversation_text) {
         shim = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         close(listener);
         CHECK(shim >= 0);
+}
+
+static void begin(const char *conversation_text) {
+        end();
+        turns = (Turns){};
+        turns_limit(&turns, 1, 8);
+        connect_shim();
         CHECK_INT(conversation_new(event, client, &turns, "a1", 1000, false, false, &(ConversationHandler){.update = on_update}, &conversation), 0);
         uint64_t serial = request("status", NULL);
         if (conversation_text)
@@ -410,20 +414,13 @@ static void test_broken(void) {
 /* The connection breaks; another one is there, over which the shim has been asked where it is: the number of the last update that it is to tell after. */
 static uint64_t again(uint64_t *ret_serial) {
         _cleanup_(message_freep) Message *m = NULL;
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
         uint64_t after;
         bool watch;
 
         conversation_detach(conversation);
         client = shim_client_free(client);
         shim = safe_close(shim);
-        int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/shim", directory);
-        (void) unlink(address.sun_path);
-        CHECK(listener >= 0 && bind(listener, (struct sockaddr *) &address, sizeof(address)) == 0 && listen(listener, 1) == 0);
-        CHECK_INT(shim_client_new(event, place, "shim", getuid(), on_gone, NULL, &client), 0);
-        shim = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        close(listener);
+        connect_shim();
         CHECK_INT(conversation_attach(conversation, client), 0);
         *ret_serial = request("status", &m);
         CHECK(json_get_bool(message_object(m), "watch", &watch) >= 0 && watch);
