@@ -125,6 +125,12 @@ class Test:
         if problems:
             raise Failure("\n".join(problems))
 
+    def note_logs(self):
+        for title, text in self.logs:
+            self.note(f"--- {title}")
+            with contextlib.suppress(Exception):
+                self.note(text()[-6000:])
+
     def skip(self, reason):
         raise Skip(reason)
 
@@ -160,10 +166,7 @@ def _run_one(number, name, function, timeout):
         return True
     except (Exception, KeyboardInterrupt) as error:  # pylint: disable=broad-except
         result, problem = "not ok", error
-        for title, text in test.logs:
-            test.note(f"--- {title}")
-            with contextlib.suppress(Exception):
-                test.note(text()[-6000:])
+        test.note_logs()
         where = traceback.format_exc() if not isinstance(error, Failure) else "".join(
             f"{f.filename}:{f.lineno}: {f.line}\n" for f in traceback.extract_tb(error.__traceback__) if "/tests/" in f.filename)
         test.note(where)
@@ -171,6 +174,8 @@ def _run_one(number, name, function, timeout):
     try:
         test.stack.close()
     except Exception as error:  # pylint: disable=broad-except
+        if problem is None:
+            test.note_logs()  # what ended badly is not known before its end
         result, problem = "not ok", error
         test.note(traceback.format_exc())
     print(f"{result} {number} - {name}", flush=True)

@@ -120,8 +120,9 @@ class Server:
         self.stream = namespace.listen(address, port)
         self.datagrams = namespace.socket(family, socket.SOCK_DGRAM)
         self.datagrams.bind((address, port))
-        for loop in (self.accept, self.receive):
-            threading.Thread(target=loop, daemon=True).start()
+        self.threads = [threading.Thread(target=loop, daemon=True) for loop in (self.accept, self.receive)]
+        for thread in self.threads:
+            thread.start()
 
     def accept(self):
         with contextlib.suppress(OSError):
@@ -144,7 +145,11 @@ class Server:
         for s in (self.stream, self.datagrams):
             with contextlib.suppress(OSError):
                 s.shutdown(socket.SHUT_RDWR)
-            s.close()
+        # An address is free when nobody waits in a call on its socket any more, whether that is closed or not.
+        for thread in self.threads:
+            thread.join()
+        self.stream.close()
+        self.datagrams.close()
 
 
 @contextlib.contextmanager
