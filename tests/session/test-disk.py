@@ -47,7 +47,7 @@ def transcript(errand, name):
 def beyond(t):
     errand = begin(t)
     for name, where in (("home", "$HOME"), ("project", ".")):
-        process, _ = errand.started(name, "/bin/sh", "-c", f'echo up; read line; head -c {24 * MIB} /dev/urandom > "{where}/big"; sleep 1000')
+        process, _ = errand.started(name, "/bin/sh", "-c", f'echo up; read line || exec sleep 1000; head -c {24 * MIB} /dev/urandom > "{where}/big"; sleep 1000')
         bus = subscribe(t, errand)
         process.stdin.write("go\n")
         process.stdin.flush()
