@@ -104,6 +104,9 @@ def churn():
                     owner.session(name, "Collect")
             except BusError as error:
                 print(error, file=sys.stderr)
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot_id:
+        said = boot_id.read() * len(boots)
+    wait_for(lambda: Client().transcript("booted") == said, "what the session of this boot says")
     for n in range(3):
         threading.Thread(target=one, args=(n,), daemon=True).start()
     time.sleep(0.4 + 0.13 * len(boots))
