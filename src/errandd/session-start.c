@@ -201,7 +201,7 @@ static void reset_record(SessionRecord *record) {
         record->exit_status = 0;
         record->project_bytes = record->system_bytes = 0;
         record->disk_max = 0;
-        record->own_stdio = false;
+        record->own_stdio = record->turn = false;
 }
 
 static int note_start(Session *s, Fault *f) {
