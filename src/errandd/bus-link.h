@@ -9,6 +9,7 @@
 #include "errandd/bus.h"
 #include "errandd/bus-handler.h"
 #include "errandd/bus-limits.h"
+#include "errandd/say.h"
 
 typedef struct BusConnection BusConnection;
 typedef struct Delayed Delayed;
@@ -35,6 +36,7 @@ struct BusConnection {
         BusTarget target;
         Session *admitted; /* whose object the gate let it act on */
         StoredReceiptList receipt; /* the one that it is about, looked up once */
+        Say said; /* in a session's thread: what it means, read by the gate */
 };
 
 /* Bytes that a client may not have taken yet. */
