@@ -42,8 +42,8 @@ int bus_link_answer(BusLink *l, sd_bus_message *reply);
 /* Counts bytes of an answer that is sent in another way and may have more than BUS_UNREAD_CALL_BYTES. */
 void bus_unread_add_answer(BusLink *l, size_t size);
 /* Keeps room for an answer that comes later, and gives that up. */
-void bus_unread_reserve(BusLink *l, size_t size);
-void bus_unread_release(BusLink *l, size_t size);
+void bus_unread_reserve(BusLink *l, uint64_t size);
+void bus_unread_release(BusLink *l, uint64_t size);
 void bus_unread_add_objects(BusLink *l, size_t n); /* that libsystemd will list */
 
 int bus_link_subscribe(BusLink *l, sd_bus_error *error);

@@ -133,6 +133,7 @@ static BusLink *link_free(BusLink *l) {
         BusConnection *c = l->connection;
 
         link_clear(l);
+        c->face->unread -= l->counted;
         if (c->current == l)
                 c->current = NULL;
         if (c->target.link == l)

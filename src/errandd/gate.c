@@ -40,7 +40,7 @@ static Held *held_free(Held *h) {
 
 static void held_remove(Held *h) {
         h->link->connection->face->held_size -= h->size;
-        h->link->reserved -= h->need;
+        bus_unread_give_up(h->link, h->need);
         for (Held **p = &h->link->held; *p; p = &(*p)->next)
                 if (*p == h) {
                         *p = h->next;
@@ -281,7 +281,7 @@ static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Pa
         l->held = h;
         l->n_held++;
         b->held_size += size;
-        l->reserved += h->need;
+        bus_unread_reserve(l, h->need);
         return r;
 }
 
