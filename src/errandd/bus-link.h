@@ -9,6 +9,7 @@
 #include "errandd/bus.h"
 #include "errandd/bus-handler.h"
 #include "errandd/bus-limits.h"
+#include "errandd/say.h"
 
 typedef struct BusConnection BusConnection;
 typedef struct Delayed Delayed;
@@ -35,6 +36,7 @@ struct BusConnection {
         BusTarget target;
         Session *admitted; /* whose object the gate let it act on */
         StoredReceiptList receipt; /* the one that it is about, looked up once */
+        Say said; /* in a session's thread: what it means, read by the gate */
 };
 
 /* Bytes that a client may not have taken yet. */
@@ -51,6 +53,7 @@ struct BusLink {
         uint64_t missed; /* updates of conversations that it did not get */
         BusUnread unread, pinged, looked; /* of these, those before the ping, and before the question to the bus daemon */
         uint64_t reserved; /* bytes of answers to calls that are under way */
+        uint64_t counted;  /* of both, as in the sum of all */
         bool passed; /* a call for which room was kept */
         sd_bus_slot *ping, *look;
         bool dead; /* gone: to be freed outside of its own callbacks */
@@ -73,6 +76,7 @@ struct Bus {
         BusConnection *connections;
         BusLink *links; /* those of a message bus in the order of their last message */
         size_t n_links, max_links; /* BUS_CLIENTS_MAX */
+        uint64_t unread; /* bytes that all links have not taken, or that are reserved */
         size_t held_size; /* bytes of all held and delayed messages */
         Delayed *delayed; /* in the order in which they came */
         sd_event_source *delay;
@@ -136,6 +140,8 @@ void bus_unread_ask_account(const BusLink *l); /* all that have something to rea
 void bus_unread_taken(BusLink *l, BusUnread n);
 uint64_t bus_unread_total(const BusLink *l);
 void bus_unread_forget(BusLink *l);
+/* As bus_unread_release(), and wakes nobody. */
+void bus_unread_give_up(BusLink *l, uint64_t size);
 
 /* bus-taken.c */
 void bus_taken_look(const BusLink *l); /* what its account's connections have taken */

@@ -14,6 +14,14 @@ static uint64_t total(const BusUnread *u) {
         return u->signals + u->answers + u->refusals;
 }
 
+/* After each change: what all have is known without asking each. */
+static void count(BusLink *l) {
+        uint64_t now = total(&l->unread) + l->reserved;
+
+        l->connection->face->unread += now - l->counted;
+        l->counted = now;
+}
+
 static bool is_due(const BusLink *l) {
         return !l->ping && (l->unread.refusals > 0 || total(&l->unread) >= BUS_UNREAD_PING_BYTES);
 }
@@ -28,6 +36,7 @@ void bus_unread_taken(BusLink *l, BusUnread n) {
         subtract(&l->unread, n);
         subtract(&l->pinged, n); /* what was sent first is in both */
         subtract(&l->looked, n);
+        count(l);
         bus_delayed_wake(l, DELAY_ROOM);
 }
 
@@ -68,6 +77,7 @@ static void add(BusLink *l, uint64_t *which, size_t size) {
         if (!l->name || l->dead)
                 return;
         *which += size;
+        count(l);
         if (is_due(l))
                 (void) sd_event_source_set_enabled(l->connection->face->tidy, SD_EVENT_ONESHOT);
 }
@@ -118,27 +128,32 @@ void bus_unread_ask_account(const BusLink *l) {
                         ask(i);
 }
 
-void bus_unread_reserve(BusLink *l, size_t size) {
+void bus_unread_reserve(BusLink *l, uint64_t size) {
         l->reserved += size;
+        count(l);
 }
 
-void bus_unread_release(BusLink *l, size_t size) {
+void bus_unread_give_up(BusLink *l, uint64_t size) {
         l->reserved -= size;
+        count(l);
+}
+
+void bus_unread_release(BusLink *l, uint64_t size) {
+        bus_unread_give_up(l, size);
         if (size > 0)
                 bus_delayed_wake(l, DELAY_ROOM);
 }
 
 /* An account has as much as is left for all others together: however many join, the next one has something. */
 static bool account_has_room(const BusLink *l, uint64_t *ret_account) {
-        uint64_t account = 0, all = 0, max = BUS_UNREAD_ACCOUNT_MIN;
+        uint64_t account = 0, all = l->connection->face->unread, max = BUS_UNREAD_ACCOUNT_MIN;
 
-        for (const BusLink *i = l->connection->face->links; i; i = i->next) {
-                uint64_t n = total(&i->unread) + i->reserved;
-
-                all += n;
-                if (i->uid == l->uid)
-                        account += n;
+        if (all <= max) { /* as nearly always: no account has more */
+                *ret_account = all;
+                return true;
         }
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                account += i->uid == l->uid ? i->counted : 0;
         if (all < BUS_UNREAD_ALL_MAX)
                 max = MAX(max, MIN(BUS_UNREAD_ALL_MAX - all, BUS_UNREAD_ACCOUNT_MAX));
         *ret_account = account;
@@ -177,4 +192,5 @@ int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
 void bus_unread_forget(BusLink *l) {
         l->ping = sd_bus_slot_unref(l->ping);
         l->unread = l->pinged = (BusUnread){};
+        count(l);
 }

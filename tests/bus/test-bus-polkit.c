@@ -283,8 +283,11 @@ static void test_details(void) {
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant api.example.com");
         check_details(&r, "member=!grant;session=b2;host=api.example.com;duration=once;project=web;");
         reply_done(&r);
+        strcpy(w.polkit.details, "none");
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant");
-        check_details(&r, "member=!grant;session=b2;host=-;duration=-;project=web;");
+        CHECK_STR(w.polkit.details, "none");
+        /* Written wrongly it is nobody's, and nobody is asked. */
+        CHECK(strstr(r.error, "InvalidArgument") && strstr(r.text, "!grant is written: !grant HOST"));
         reply_done(&r);
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!revoke api.example.com");
         check_details(&r, "member=!revoke;session=b2;host=api.example.com;duration=-;project=web;");

@@ -43,6 +43,24 @@ static BusLink *link_of(sd_bus *client) {
         return NULL;
 }
 
+/* As if it had so much of answers to take. */
+static void put(BusLink *l, uint64_t answers) {
+        uint64_t more = answers - l->unread.answers;
+
+        l->unread.answers += more;
+        l->counted += more;
+        b->world.bus->unread += more;
+}
+
+/* The sum that is kept is that of all. */
+static void check_sum(void) {
+        uint64_t sum = 0;
+
+        for (const BusLink *l = b->world.bus->links; l; l = l->next)
+                sum += bus_unread_total(l) + l->reserved;
+        CHECK_INT(b->world.bus->unread, sum);
+}
+
 static void check_counted(sd_bus *client, const char *path, const char *interface, const char *member, const char *types, const char *first, const char *second) {
         BusLink *l = link_of(client);
         uint64_t before = l->unread.answers;
@@ -56,6 +74,7 @@ static void check_counted(sd_bus *client, const char *path, const char *interfac
         if (!fine)
                 printf("# %s of %s: %zu bytes, counted as %llu\n", member, path, size, (unsigned long long) counted);
         CHECK(fine);
+        check_sum();
         reply_done(&r);
 }
 
@@ -128,7 +147,7 @@ static sd_bus *stuck_client(uint64_t counted) {
         while (link_of(client)->unread.answers < (uint64_t) LARGE * SESSIONS * BUS_UNREAD_OBJECT_BYTES)
                 CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
         message_bus_settle(b, b->service);
-        link_of(client)->unread.answers += counted;
+        put(link_of(client), link_of(client)->unread.answers + counted);
         return client;
 }
 
@@ -148,7 +167,7 @@ static void test_refused(void) {
         if (message_bus_stranger() != message_bus_account())
                 check_get(other, "no error");
         /* Who does not read is told a few times, and then no more. */
-        link_of(same)->unread.refusals = 2 * BUS_UNREAD_REFUSALS_MAX;
+        link_of(same)->unread.refusals = 2 * BUS_UNREAD_REFUSALS_MAX; /* beside the sum */
         link_of(same)->ping = link_of(same)->ping ?: sd_bus_slot_ref(b->world.bus->connections->slots[0]);
         call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), &waiting);
         message_bus_settle(b, same);
@@ -177,7 +196,7 @@ static void test_stuck(void) {
         for (unsigned i = 0; i < 64; i++)
                 check_get(same, "no error");
         /* Above the bound they wait, and when it goes they are served. */
-        link_of(stuck)->unread.answers += BUS_UNREAD_ANSWER_MAX / 4;
+        put(link_of(stuck), link_of(stuck)->unread.answers + BUS_UNREAD_ANSWER_MAX / 4);
         for (unsigned i = 0; i < ELEMENTSOF(waiting); i++)
                 call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), waiting + i);
         message_bus_settle(b, same);
@@ -297,12 +316,13 @@ static void check_max(BusLink *l, uint64_t others, uint64_t own, int expected) {
         uid_t uid = other->uid;
 
         other->uid = 77777;
-        other->unread.answers = others;
-        l->unread.answers = own;
+        put(other, others);
+        put(l, own);
         CHECK_INT(bus_unread_may_answer(l, &error) > 0, expected);
         sd_bus_error_free(&error);
         other->uid = uid;
-        l->unread.answers = other->unread.answers = 0;
+        put(l, 0);
+        put(other, 0);
 }
 
 /* However many accounts join, the bus daemon's limit is not reached. */
