@@ -53,6 +53,8 @@ struct BusLink {
         uint64_t reserved; /* bytes of answers to calls that are under way */
         bool passed; /* a call for which room was kept */
         sd_bus_slot *ping, *look;
+        bool ping_waits; /* for an end of others' */
+        usec_t look_time; /* of the last one */
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
@@ -139,6 +141,7 @@ void bus_unread_forget(BusLink *l);
 
 /* bus-taken.c */
 void bus_taken_look(const BusLink *l); /* what its account's connections have taken */
+void bus_taken_look_at(BusLink *l);    /* it alone, if it has much to take, and not again at once */
 void bus_taken_forget(BusLink *l);
 
 /* bus-delayed.c */

@@ -35,7 +35,7 @@ int bus_error_to_errno(BusError e) {
 }
 
 int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
-        _cleanup_free_ char *escaped = NULL;
+        _cleanup_free_ char *escaped = NULL, *cut = NULL;
 
         if (!bus_error_to_name(e))
                 e = BUS_ERROR_SETUP; /* a failure without a name is still a failure */
@@ -44,6 +44,10 @@ int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
         if (!utf8_valid(text)) {
                 escaped = string_escape_control(text);
                 text = escaped ?: "out of memory";
+        }
+        if (strlen(text) > BUS_ERROR_TEXT_MAX) {
+                cut = strndup(text, utf8_cut(text, strlen(text), BUS_ERROR_TEXT_MAX));
+                text = cut ?: "out of memory";
         }
         sd_bus_error_set(ret, bus_error_to_name(e), text);
         return -bus_error_to_errno(e);
