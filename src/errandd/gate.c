@@ -238,12 +238,22 @@ static int delay(BusLink *l, sd_bus_message *m, DelayReason reason, const Action
         return -EINPROGRESS;
 }
 
+static int may_ask(const BusLink *l, sd_bus_error *error) {
+        Authorizer *a = l->connection->face->authorizer;
+        int r;
+
+        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        if (r >= 0 && l->name && a->is_busy && a->is_busy(a, l->uid))
+                r = bus_error_set(error, BUS_ERROR_LIMIT, "polkit has not answered yet what your account's last calls led to; try again in a moment");
+        return r;
+}
+
 static int may_hold(BusLink *l, sd_bus_message *m, const Passage *p, size_t *ret_size, sd_bus_error *error) {
         int r;
 
         if (l->n_held >= BUS_HELD_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
-        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        r = may_ask(l, error);
         if (r < 0)
                 return delay(l, m, DELAY_AUTHORIZATION, p->action, r, error);
         r = message_size(m, BUS_HELD_SIZE_MAX, ret_size);
