@@ -36,6 +36,7 @@ int bus_error_to_errno(BusError e) {
 
 int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
         _cleanup_free_ char *escaped = NULL, *cut = NULL;
+        size_t max;
 
         if (!bus_error_to_name(e))
                 e = BUS_ERROR_SETUP; /* a failure without a name is still a failure */
@@ -45,8 +46,9 @@ int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
                 escaped = string_escape_control(text);
                 text = escaped ?: "out of memory";
         }
-        if (strlen(text) > BUS_ERROR_TEXT_MAX) {
-                cut = strndup(text, utf8_cut(text, strlen(text), BUS_ERROR_TEXT_MAX));
+        max = e == BUS_ERROR_CONFIGURATION ? BUS_ERROR_PROBLEMS_MAX : BUS_ERROR_TEXT_MAX;
+        if (strlen(text) > max) {
+                cut = strndup(text, utf8_cut(text, strlen(text), max));
                 text = cut ?: "out of memory";
         }
         sd_bus_error_set(ret, bus_error_to_name(e), text);
