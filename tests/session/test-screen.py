@@ -252,5 +252,31 @@ def _(t):
     check_restored(t, screen, settings, modes, "after")
 
 
+LONG = "anidoftwentyeightletters0123"  # as long as one may be
+
+
+@case("T: in a narrow terminal each row of a table is one line, with its id whole; with --full nothing is cut, and may wrap")
+def _(t):
+    errand = Errand(t)
+    screen = Screen(t, errand, columns=40)
+    for name in ("short", LONG):
+        errand.started(name, "sh", "-c", "echo on; exec sleep 1000")
+        errand.good("grant", name, "a-name-of-many-letters.of.the-host.example.com", "always")
+    for columns in (40, 60, 80, 120):
+        screen.resize(columns, 30)
+        for words in ("session list", "threads list", "grants"):
+            shown = [line.split()[0] for line in shown_by(screen, words, columns)]
+            t.equal(sorted(shown[1:]), sorted(("short", LONG)), f"rows of {words} at {columns}")
+        t.contains("".join(shown_by(screen, "grants -l", columns)), "a-name-of-many-letters.of.the-host.example.com", "with -l")
+
+
+def shown_by(screen, words, columns):
+    """The lines on the screen, alone."""
+    mark = f"{words}-{columns}"
+    screen.line(f"clear; $ERRAND {words} --embedded --no-pager; echo 'of' '{mark}'")
+    screen.wait(f"\nof {mark}")
+    return screen.text().partition(f"\nof {mark}")[0].splitlines()
+
+
 if __name__ == "__main__":
     run()

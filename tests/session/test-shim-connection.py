@@ -12,7 +12,7 @@ import errand_descriptors  # noqa: E402
 import errand_launch  # noqa: E402
 import errand_world  # noqa: E402
 from errand_service import ACCOUNT, ROOT, SESSION  # noqa: E402
-from errand_talk import Talk, until  # noqa: E402
+from errand_talk import ACP, Talk, until  # noqa: E402
 from errand_test import case, run  # noqa: E402
 
 errand_world.enter()
@@ -187,6 +187,32 @@ def away(t):
     break_off(s, "a1")
     s.call("a1", "Stop")
     t.equal(s.state("a1"), ("stopped", "signal", 143), "it is stopped all the same")
+
+
+@case("C200: a first connection that comes late is not told as one that broke", timeout=60)
+def late(t):
+    s = Talk(t)
+    s.agent("a0")
+    s.create("a1", "./acp-agent", **ACP, network=("s", "none"))
+    daemon, launcher = s.service.errandd.pid, s.service.launcher.pid
+    os.kill(launcher, signal.SIGSTOP)
+    s.bus.send(f"{ROOT}/session/a1", SESSION, "Start")
+    errand_launch.wait_for(lambda: os.path.exists(s.service.path("home", "errand", ".records", "a1", "events")))
+    place = s.service.runtime("shim", "a1")
+    s.say("a0", "!status")  # by now the launch has been sent
+    os.kill(daemon, signal.SIGSTOP)
+    os.kill(launcher, signal.SIGCONT)
+    try:
+        errand_launch.wait_for(lambda: os.path.exists(place))
+        os.rename(place, place + "-away")
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    errand_launch.wait_for(lambda: "its shim cannot be reached, and is tried again" in s.service.log())
+    os.rename(place + "-away", place)
+    errand_launch.wait_for(lambda: "waits for a prompt" in s.say("a1", "!status"))
+    t.lacks(s.service.log(), "broke,", "the log")
+    break_off(s, "a1")
+    errand_launch.wait_for(lambda: "broke, 1 times so far" in s.service.log())
 
 
 @case("C204: another process in the shim's place is told and not asked", timeout=60)

@@ -105,6 +105,8 @@ def mute(t):
     s = Talk(t, {"limits": {"maxConcurrentTurns": 1}})
     s.agent("a1")
     s.agent("a2")
+    s.prompt("a1", until("go"))
+    s.update("a1", "turn-started", prompt=1)
     s.service.kill()
     (shim,) = (pid for pid in s.service.shims() if b"a1" in errand_launch.words_of(pid))
     os.kill(shim, signal.SIGSTOP)
@@ -114,8 +116,8 @@ def mute(t):
         t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "the end of the other's turn")
     finally:
         os.kill(shim, signal.SIGCONT)
-    s.prompt("a1", "say hello")
-    t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "the end of its turn")
+    s.go("go")
+    t.equal(s.update("a1", "turn-ended", prompt=1)["reason"], "end_turn", "the end of its turn")
 
 
 @case("C200: a turn goes on while errandd is killed, prompts that wait are not lost, and none is given twice")
