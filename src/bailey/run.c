@@ -169,9 +169,9 @@ static int leave_proxy(const Options *o, const Policy *policy, Network *network,
         return 0;
 }
 
-/* The network is settled; what it asks for is tried. ENTER_NO_PROXY: see enter.h. */
+/* The network is settled; what it asks for is tried. ENTER_NO_PROXY: see enter.h. After success *ret_plan is what was carried out. */
 static int enter_network(char *const *argv, const Policy *policy, const Network *network, const RunOptions *options,
-                         RunResult *ret) {
+                         Plan **ret_plan, RunResult *ret) {
         _cleanup_(plan_freep) Plan *plan = NULL;
 
         int r = plan_new(policy, argv, network, &plan);
@@ -184,13 +184,23 @@ static int enter_network(char *const *argv, const Policy *policy, const Network 
                 log_warning("%s cannot be the working directory inside; it is / there", policy->working_directory);
         if (!options->observer || !options->observer->unconfined)
                 warn_ports(network);
-        return enter_run(plan, options, ret);
+        r = enter_run(plan, options, ret);
+        if (r >= 0)
+                *ret_plan = TAKE_PTR(plan);
+        return r;
+}
+
+/* Whoever waits for the command waits for this, too. What is still held is the kernel's to free, which takes it less time. */
+_noreturn_ static void end(int status) {
+        (void) fflush(NULL);
+        _exit(status);
 }
 
 static int run_planned(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
                        RunResult *ret) {
         _cleanup_(git_watch_freep) GitWatch *watch = NULL;
         _cleanup_(network_done) Network network = {};
+        _cleanup_(plan_freep) Plan *plan = NULL;
         _cleanup_strv_free_ char **appeared = NULL;
         RunResult result = {};
         GapSet gaps = 0;
@@ -226,12 +236,12 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
                 .gaps = gaps,
                 .observer = observer,
         };
-        r = enter_network(argv, policy, &network, &options, &result);
+        r = enter_network(argv, policy, &network, &options, &plan, &result);
         if (r == ENTER_NO_PROXY) {
                 RunOptions again = options;
                 r = leave_proxy(o, policy, &network, &again.gaps);
                 if (r >= 0)
-                        r = enter_network(argv, policy, &network, &again, &result);
+                        r = enter_network(argv, policy, &network, &again, &plan, &result);
         }
         if (terminal)
                 terminal_end(terminal); /* what is printed from here on comes after the command's last word, in the caller's terminal */
@@ -246,6 +256,8 @@ static int run_planned(const Options *o, char *const *argv, const Policy *policy
                 closing_print_json(&result, &network, appeared);
         else
                 closing_print(&result, &network, o->quiet, appeared);
+        if (o->verb == VERB_RUN && !observer)
+                end(result.status);
         return result.status;
 }
 
@@ -258,12 +270,6 @@ int run_policy(const Options *o, char *const *argv, const Policy *policy, int br
 int run_policy_observed(const Options *o, char *const *argv, const Policy *policy, int broker, Terminal *terminal, Observer *observer,
                         RunResult *ret) {
         return run_planned(o, argv, policy, broker, terminal, observer, ret);
-}
-
-/* Whoever waits for the command waits for this, too. What is still held is the kernel's to free, which takes it less time. */
-_noreturn_ static void end(int status) {
-        (void) fflush(NULL);
-        _exit(status);
 }
 
 int run_verb(const Options *o) {
