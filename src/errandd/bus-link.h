@@ -56,6 +56,8 @@ struct BusLink {
         uint64_t counted;  /* of both, as in the sum of all */
         bool passed; /* a call for which room was kept */
         sd_bus_slot *ping, *look;
+        bool ping_waits; /* for an end of others' */
+        usec_t look_time; /* of the last one */
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
@@ -145,6 +147,7 @@ void bus_unread_give_up(BusLink *l, uint64_t size);
 
 /* bus-taken.c */
 void bus_taken_look(const BusLink *l); /* what its account's connections have taken */
+void bus_taken_look_at(BusLink *l);    /* it alone, if it has much to take, and not again at once */
 void bus_taken_forget(BusLink *l);
 
 /* bus-delayed.c */

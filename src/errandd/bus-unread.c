@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/random.h>
+
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/message-size.h"
@@ -44,24 +46,61 @@ uint64_t bus_unread_total(const BusLink *l) {
         return total(&l->unread);
 }
 
+/* A ping was answered, or is of a client that has gone: whoever waits for that may be asked instead. */
+static void release_ping(BusLink *l) {
+        if (!l->ping)
+                return;
+        l->ping = sd_bus_slot_unref(l->ping);
+        for (BusLink *i = l->connection->face->links; i; i = i->next)
+                i->ping_waits = false;
+        (void) sd_event_source_set_enabled(l->connection->face->tidy, SD_EVENT_ONESHOT);
+}
+
 /* An error is an answer, too: of a client without that interface, or of a bus daemon whose policy lets no ping through and so tells nothing. */
 static int on_answer(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         BusLink *l = userdata;
         BusUnread pinged = l->pinged;
 
-        l->ping = sd_bus_slot_unref(l->ping);
+        release_ping(l);
         l->pinged = (BusUnread){};
         bus_unread_taken(l, pinged);
-        bus_unread_ask(l);
         return 1;
+}
+
+/* The bus daemon lets only so many calls of errandd's be without an answer, and refuses it all others then: also questions to polkit. */
+static bool may_ask(const BusLink *l) {
+        size_t account = 0, all = 0;
+
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                if (i->ping) {
+                        all++;
+                        account += i->uid == l->uid;
+                }
+        return account < BUS_UNREAD_PINGS_ACCOUNT_MAX && all < (account == 0 ? BUS_UNREAD_PINGS_FIRST_MAX : BUS_UNREAD_PINGS_MAX);
+}
+
+/* A ping is answered by its number alone, and libsystemd's are counted: a client that reads nothing could say that it has read all. */
+static int seal(sd_bus_message *m) {
+        uint32_t number;
+
+        if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number))
+                return -EIO;
+        return sd_bus_message_seal(m, (number >> 1) + UINT64_C(1), UINT64_MAX); /* however long it takes: that it has gone is told */
 }
 
 static void ask(BusLink *l) {
         sd_bus_message *m = NULL;
         int r;
 
+        l->ping_waits = l->ping_waits || !may_ask(l);
+        if (l->ping_waits) {
+                bus_taken_look_at(l);
+                return;
+        }
         r = sd_bus_message_new_method_call(l->connection->bus, &m, l->name, "/", BUS_PEER, "Ping");
-        if (r >= 0) /* however long it takes: that it has gone is told */
+        if (r >= 0)
+                r = seal(m);
+        if (r >= 0)
                 r = sd_bus_call_async(l->connection->bus, &l->ping, m, on_answer, l, UINT64_MAX);
         sd_bus_message_unref(m);
         l->pinged = r >= 0 ? l->unread : (BusUnread){};
@@ -122,10 +161,12 @@ bool bus_unread_is_asked(const BusLink *l) {
         return false;
 }
 
+/* Those with much to read before those with little: not all may be asked at once. */
 void bus_unread_ask_account(const BusLink *l) {
-        for (BusLink *i = l->connection->face->links; i; i = i->next)
-                if (i->uid == l->uid && i->name && !i->dead && !i->ping && total(&i->unread) > 0)
-                        ask(i);
+        for (int due = 1; due >= 0; due--)
+                for (BusLink *i = l->connection->face->links; i; i = i->next)
+                        if (i->uid == l->uid && i->name && !i->dead && !i->ping && total(&i->unread) > 0 && is_due(i) == (due > 0))
+                                ask(i);
 }
 
 void bus_unread_reserve(BusLink *l, uint64_t size) {
@@ -190,7 +231,7 @@ int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
 }
 
 void bus_unread_forget(BusLink *l) {
-        l->ping = sd_bus_slot_unref(l->ping);
+        release_ping(l);
         l->unread = l->pinged = (BusUnread){};
         count(l);
 }

@@ -12,6 +12,7 @@
  * whether the caller may. Where that has to be asked, the message is held and comes through again, from the beginning, with the answer. */
 
 #define PROPERTIES "org.freedesktop.DBus.Properties"
+#define NAME_SHOWN 255 /* bytes of a name, as long as names of a message's head may be */
 
 struct Held {
         BusLink *link;
@@ -81,8 +82,9 @@ static void held_answered(bool allowed, void *userdata) {
         }
 }
 
+/* Both may be texts of the message's contents, which have any length; an error that repeated that would cost a caller nothing and errandd its place. */
 static int denied(sd_bus_error *error, const char *interface, const char *member) {
-        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "%s.%s is not part of this interface", interface, member);
+        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "%.*s.%.*s is not part of this interface", NAME_SHOWN, interface, NAME_SHOWN, member);
 }
 
 /* All properties of an interface need the one permission that any of them needs beside none. */
@@ -148,6 +150,8 @@ static int find_said(BusConnection *c, sd_bus_message *m, const Action **ret, sd
 static int find_action(BusConnection *c, sd_bus_message *m, const Action **ret, sd_bus_error *error) {
         const char *interface = sd_bus_message_get_interface(m), *member = sd_bus_message_get_member(m);
 
+        if (strlen(sd_bus_message_get_path(m)) > BUS_PATH_MAX) /* libsystemd's own answer would repeat it */
+                return bus_not_found(error, "object");
         if (!interface)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "the call of %s names no interface", member);
         if (streq(interface, PROPERTIES))
@@ -233,12 +237,22 @@ static int delay(BusLink *l, sd_bus_message *m, DelayReason reason, const Action
         return -EINPROGRESS;
 }
 
+static int may_ask(const BusLink *l, sd_bus_error *error) {
+        Authorizer *a = l->connection->face->authorizer;
+        int r;
+
+        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        if (r >= 0 && l->name && a->is_busy && a->is_busy(a, l->uid))
+                r = bus_error_set(error, BUS_ERROR_LIMIT, "polkit has not answered yet what your account's last calls led to; try again in a moment");
+        return r;
+}
+
 static int may_hold(BusLink *l, sd_bus_message *m, const Passage *p, size_t *ret_size, sd_bus_error *error) {
         int r;
 
         if (l->n_held >= BUS_HELD_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
-        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        r = may_ask(l, error);
         if (r < 0)
                 return delay(l, m, DELAY_AUTHORIZATION, p->action, r, error);
         r = message_size(m, BUS_HELD_SIZE_MAX, ret_size);
@@ -417,7 +431,7 @@ static int let_pass(BusLink *l, sd_bus_message *m, Passage *p, sd_bus_error *err
                 held_free(answer);
         }
         if (r != -EINPROGRESS && sd_bus_message_get_expect_reply(m) > 0)
-                bus_unread_add_answer(l, answer_size(p->action));
+                bus_unread_add_answer(l, answer_size(p->action) + (r < 0 && error->message ? strlen(error->message) : 0));
         return MIN(r, 0);
 }
 
