@@ -249,11 +249,11 @@ void run_stop_for(Run *run, const char *why, const char *format, ...) {
 
         if (run->phase != RUN_GOES || run->exited)
                 return;
+        run->why = why;
         if (session_state(s) == SESSION_STARTING) {
                 run_fail(run, ERROR_LIMIT, "%s", text ?: "out of memory");
                 return;
         }
-        run->why = why;
         session_notice(s, why, "%s", text ?: "the session is stopped");
         run->why_text = TAKE_PTR(text);
         (void) session_stop(s, NULL, NULL, &f);

@@ -12,6 +12,7 @@ from errand_run import PATIENCE, Errand, wait_for
 from errand_test import case, run
 
 errand_world.enter()
+errand_world.own_files()  # what others write meanwhile would count where it cannot be told from what the session writes
 ROOT, MANAGER, SESSION = "/org/errand1", "org.errand1.Manager", "org.errand1.Session"
 MIB = 1 << 20
 
@@ -47,7 +48,7 @@ def transcript(errand, name):
 def beyond(t):
     errand = begin(t)
     for name, where in (("home", "$HOME"), ("project", ".")):
-        process, _ = errand.started(name, "/bin/sh", "-c", f'echo up; read line; head -c {24 * MIB} /dev/urandom > "{where}/big"; sleep 1000')
+        process, _ = errand.started(name, "/bin/sh", "-c", f'echo up; read line && head -c {24 * MIB} /dev/urandom > "{where}/big"; sleep 1000')
         bus = subscribe(t, errand)
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -65,6 +66,7 @@ def beyond(t):
     t.equal(again.returncode, 0, again.stderr)
     errand.run("session start", "home")
     wait_for(lambda: errand.json("session show", "home")["state"] in ("failed", "stopped"), "the end of the one that holds too much")
+    t.equal(errand.json("session show", "home")["exitReason"], "disk", "why it ended, whether it had started by then or not")
     errand.good("session stop", "project")
 
 
