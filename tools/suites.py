@@ -16,6 +16,8 @@ import time
 TOP = pathlib.Path(__file__).resolve().parent.parent
 BUILDS = TOP / "build-check"
 LOG_TAIL_LINES = 40
+OWN_LINES, OWN_WIDTH = 6, 240  # of what a failed case said itself, in the summary
+SUMMARY_LINES = 28  # of all, where there are many: the end of a long output is what is looked at
 
 TAP_RESULT = re.compile(r"^(not )?ok\b(?:\s+\d+)?(?:\s+-)?\s*(.*)$")
 TAP_DIRECTIVE = re.compile(r"^(.*?)\s*#\s*(SKIP|TO[D]O)\S*\s*(.*)$", re.IGNORECASE)
@@ -45,10 +47,11 @@ RUNS = [
 
 @dataclasses.dataclass
 class Case:
-    """One counted result. outcome: passed, failed, skipped."""
+    """One counted result. outcome: passed, failed, skipped. own: the last lines that were said before it, of one that failed."""
     name: str
     outcome: str
     reason: str = ""
+    own: list = dataclasses.field(default_factory=list)
 
 
 class Skips:
@@ -75,7 +78,7 @@ class Skips:
 
 def tap_cases(test, text):
     """The cases that a TAP stream reports, or None when it is no TAP."""
-    cases, plan = [], None
+    cases, plan, said = [], None, []
     for line in text.splitlines():
         if match := TAP_PLAN.match(line):
             plan = int(match[1])
@@ -86,25 +89,33 @@ def tap_cases(test, text):
             if directive := TAP_DIRECTIVE.match(title):
                 # A known failure has to be on the list like everything that is not really tested.
                 title, outcome, reason = directive[1], "skipped", f"{directive[2].upper()} {directive[3]}".strip()
-            cases.append(Case(f"{test}/{title}", outcome, reason))
+            cases.append(Case(f"{test}/{title}", outcome, reason, said[-OWN_LINES:]))
+            said = []
+        elif line.strip():
+            said.append(line.removeprefix("# "))
     if plan is None and not cases:
         return None
+    last = f"; the last one: {cases[-1].name.removeprefix(f'{test}/')}" if cases else ""
     if plan is None:
-        cases.append(Case(test, "failed", "ended without a plan"))
+        cases.append(Case(test, "failed", f"ended without a plan{last}", said[-OWN_LINES:]))
     elif plan != len(cases):
-        cases.append(Case(test, "failed", f"planned {plan} cases, reported {len(cases)}"))
+        cases.append(Case(test, "failed", f"planned {plan} cases, reported {len(cases)}{last}", said[-OWN_LINES:]))
     return cases
 
 
 def cases_of(test, entry):
     """The cases of one line of testlog.json, which is about test (suite/test)."""
-    result = entry["result"]
+    result, errors = entry["result"], [line for line in (entry.get("stderr") or "").splitlines() if line.strip()]
     cases = tap_cases(test, entry.get("stdout") or "")
     if cases is None:
         outcome = {"OK": "passed", "SKIP": "skipped"}.get(result, "failed")
-        return [Case(test, outcome, "" if outcome == "passed" else result)]
+        return [Case(test, outcome, "" if outcome == "passed" else result, errors[-OWN_LINES:])]
     if result not in ("OK", "SKIP") and not any(c.outcome == "failed" for c in cases):
         cases.append(Case(test, "failed", f"{result}, exit status {entry.get('returncode')}"))
+    elif result == "TIMEOUT":
+        cases[-1].reason = f"{result}, {cases[-1].reason}".rstrip(", ")
+    for case in cases:
+        case.own = case.own or errors[-OWN_LINES:]
     return cases
 
 
@@ -119,12 +130,38 @@ def judge(run, cases, skips):
 class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.failures = []  # (what, lines of its own), for the summary
 
     def add(self, outcome):
         setattr(self, outcome, getattr(self, outcome) + 1)
 
+    def fails(self, what, own=()):
+        self.add("failed")
+        self.failures.append((what, list(own)))
+
+    def join(self, other):
+        for outcome in ("passed", "failed", "skipped"):
+            setattr(self, outcome, getattr(self, outcome) + getattr(other, outcome))
+        self.failures += other.failures
+
     def line(self):
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
+
+
+def clipped(line):
+    return line if len(line) <= OWN_WIDTH else f"{line[:OWN_WIDTH * 3 // 4]} … {line[-OWN_WIDTH // 4:]}"
+
+
+def summary(failures):
+    """Every failed case with the last lines of its own, in as many lines as are looked at."""
+    if len(failures) > SUMMARY_LINES:
+        rest = len(failures) - SUMMARY_LINES + 1
+        return [f"FAILED {clipped(what)}" for what, _ in failures[:-rest]] + [f"and {rest} more"]
+    each = min(OWN_LINES, SUMMARY_LINES // max(1, len(failures)) - 1)
+    lines = []
+    for what, own in failures:
+        lines += [f"FAILED {clipped(what)}"] + [f"    {clipped(line)}" for line in own[len(own) - min(each, len(own)):]]
+    return lines
 
 
 def say(text):
@@ -182,11 +219,14 @@ def select(run, directory, wanted, skips):
     return chosen, excluded
 
 
-def report(cases, logs, tally):
+def report(run, cases, logs, tally):
     for case in cases:
-        tally.add(case.outcome)
         if case.outcome == "failed":
-            say(f"  FAILED {case.name}{': ' + case.reason if case.reason else ''}")
+            what = f"{case.name}{': ' + case.reason if case.reason else ''}"
+            tally.fails(f"({run}) {what}", case.own)
+            say(f"  FAILED {what}")
+        else:
+            tally.add(case.outcome)
     failed = [c.name for c in cases if c.outcome == "failed"]
     for name, text in logs.items():
         if any(f == name or f.startswith(name + "/") for f in failed):
@@ -195,10 +235,15 @@ def report(cases, logs, tally):
 
 
 def prepare(chosen):
-    """The trees that machines are booted from, so that no test's time goes into making them. What fails here, the tests tell."""
+    """The trees that machines are booted from, so that no test's time goes into making them; once more where that fails, since a mirror that is
+    just being renewed has other files than its lists say. What fails again, the tests tell."""
     if os.geteuid() == 0 and any(name.startswith("machine/") for name in chosen.values()):
-        for version in ("12", "13"):
-            subprocess.run([TOP / "tests" / "machine" / "tree", version, "system"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        for version in ("12", "13") * 2:
+            made = subprocess.run([TOP / "tests" / "machine" / "tree", version, "system"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+            if made.returncode != 0:
+                say(f"  no tree of Debian {version} for machines:")
+                tail(made.stderr)
 
 
 def test(run, directory, environment, wanted, skips, tally):
@@ -225,9 +270,8 @@ def test(run, directory, environment, wanted, skips, tally):
         if not entries:
             tail(directory / "test.log")
     own = Tally()
-    report(cases, logs, own)
-    for outcome in ("passed", "failed", "skipped"):
-        setattr(tally, outcome, getattr(tally, outcome) + getattr(own, outcome))
+    report(run.name, cases, logs, own)
+    tally.join(own)
     return own
 
 
@@ -243,11 +287,11 @@ def check(runs, wanted, tally):
         started = time.monotonic()
         say(f"{run.name}: building")
         if not build(run, directory, environment, log):
-            tally.add("failed")
             say(f"  FAILED {run.name}: the build; the end of {log}, and its errors:")
             tail(log)
             errors = [line for line in log.read_text(errors="replace").splitlines() if re.search(r"\berror:|\bERROR\b", line)]
             tail("\n".join(errors))
+            tally.fails(f"{run.name}: the build", errors[:OWN_LINES])
             continue
         built = time.monotonic()
         say(f"{run.name}: built in {built - started:.0f} s, testing")
@@ -266,8 +310,12 @@ def main():
     try:
         check(RUNS[:1] if arguments.quick or arguments.only else RUNS, arguments, tally)
     except (OSError, ValueError, subprocess.CalledProcessError) as e:
-        tally.add("failed")
+        tally.fails(f"check: {e}")
         say(f"check: {e}")
+    if tally.failures:
+        say("what failed:")
+        for line in summary(tally.failures):
+            say(line)
     say(tally.line())
     return 0 if tally.passed and not tally.failed else 1
 

@@ -200,6 +200,7 @@ complete -c errand -n '__errand_verb session logs' -l account -xa '(__fish_compl
 
 complete -c errand -n '__errand_verb session list' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb session list' -l json -d 'print JSON, for programs'
+complete -c errand -n '__errand_verb session list' -s l -l full -d 'cut and leave out nothing where the terminal is narrow'
 complete -c errand -n '__errand_verb session list' -l no-pager -d 'do not pipe long output into a pager'
 complete -c errand -n '__errand_verb session list' -l all -d 'those that ended, too'
 complete -c errand -n '__errand_verb session list' -l system -d 'use the system\'s errandd'
@@ -212,6 +213,7 @@ complete -c errand -n '__errand_verb session list' -l account -xa '(__fish_compl
 
 complete -c errand -n '__errand_verb session show' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb session show' -l json -d 'print JSON, for programs'
+complete -c errand -n '__errand_verb session show' -s l -l full -d 'cut and leave out nothing where the terminal is narrow'
 complete -c errand -n '__errand_verb session show' -l no-pager -d 'do not pipe long output into a pager'
 complete -c errand -n '__errand_verb session show' -l system -d 'use the system\'s errandd'
 complete -c errand -n '__errand_verb session show' -l user -d 'use the errandd on the bus of one\'s own session'
@@ -262,6 +264,7 @@ complete -c errand -n '__errand_verb grant' -l account -xa '(__fish_complete_use
 
 complete -c errand -n '__errand_verb grants' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb grants' -l json -d 'print JSON, for programs'
+complete -c errand -n '__errand_verb grants' -s l -l full -d 'cut and leave out nothing where the terminal is narrow'
 complete -c errand -n '__errand_verb grants' -l no-pager -d 'do not pipe long output into a pager'
 complete -c errand -n '__errand_verb grants' -l system -d 'use the system\'s errandd'
 complete -c errand -n '__errand_verb grants' -l user -d 'use the errandd on the bus of one\'s own session'
@@ -282,6 +285,7 @@ complete -c errand -n '__errand_verb revoke' -l account -xa '(__fish_complete_us
 
 complete -c errand -n '__errand_verb receipts' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb receipts' -l json -d 'print JSON, for programs'
+complete -c errand -n '__errand_verb receipts' -s l -l full -d 'cut and leave out nothing where the terminal is narrow'
 complete -c errand -n '__errand_verb receipts' -l no-pager -d 'do not pipe long output into a pager'
 complete -c errand -n '__errand_verb receipts' -s f -l follow -d 'go on and print what comes'
 complete -c errand -n '__errand_verb receipts' -s n -l limit -xa '10 50 100 1000 all' -d 'the newest N of them (default: 50; all: every one)'
@@ -297,6 +301,7 @@ complete -c errand -n '__errand_verb receipts' -l account -xa '(__fish_complete_
 
 complete -c errand -n '__errand_verb threads list' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb threads list' -l json -d 'print JSON, for programs'
+complete -c errand -n '__errand_verb threads list' -s l -l full -d 'cut and leave out nothing where the terminal is narrow'
 complete -c errand -n '__errand_verb threads list' -l no-pager -d 'do not pipe long output into a pager'
 complete -c errand -n '__errand_verb threads list' -l system -d 'use the system\'s errandd'
 complete -c errand -n '__errand_verb threads list' -l user -d 'use the errandd on the bus of one\'s own session'
@@ -308,6 +313,7 @@ complete -c errand -n '__errand_verb threads list' -l account -xa '(__fish_compl
 
 complete -c errand -n '__errand_verb threads show' -s h -l help -d 'print this'
 complete -c errand -n '__errand_verb threads show' -l json -d 'print JSON, for programs'
+complete -c errand -n '__errand_verb threads show' -s l -l full -d 'cut and leave out nothing where the terminal is narrow'
 complete -c errand -n '__errand_verb threads show' -l no-pager -d 'do not pipe long output into a pager'
 complete -c errand -n '__errand_verb threads show' -l system -d 'use the system\'s errandd'
 complete -c errand -n '__errand_verb threads show' -l user -d 'use the errandd on the bus of one\'s own session'

@@ -13,11 +13,15 @@
 #include "basic/fd.h"
 #include "basic/log.h"
 #include "basic/parse.h"
+#include "basic/secret.h"
 #include "basic/text.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22 /* Linux 5.14 */
 #endif
+
+/* What this process was handed, with its pointers at the strings even if environ is changed. */
+static char **handed[2];
 
 bool ahead_waits(int argc, char *argv[], int *ret_gate) {
         return argc == 3 && streq(argv[1], "--wait-fd") && parse_fd(argv[2], ret_gate) >= 0 && *ret_gate > STDERR_FILENO &&
@@ -32,7 +36,9 @@ static int receive_run(int gate, AheadRun *run) {
         ssize_t n = recv_fds(gate, text, AHEAD_MESSAGE_MAX, run->fds, AHEAD_FDS_MAX, &run->n_fds);
         if (n <= 0)
                 return n < 0 ? (int) n : -ECONNRESET;
-        return ahead_run_parse(text, (size_t) n, run);
+        int r = ahead_run_parse(text, (size_t) n, run);
+        secret_wipe(text, (size_t) n);
+        return r;
 }
 
 /* First all go out of the way, then each to its number. */
@@ -123,9 +129,14 @@ int ahead_wait(int gate, int *ret_argc, char ***ret_argv) {
                 return r == -ECONNRESET ? r : log_error_errno(r, "What is to be run is not understood: %m");
         (void) prctl(PR_SET_DUMPABLE, dumpable);
         (void) prctl(PR_SET_NAME, "bailey");
-        environ = run.environment ?: empty;
-        run.environment = NULL;
-        *ret_argc = (int) strv_length(run.arguments);
-        *ret_argv = TAKE_PTR(run.arguments);
+        handed[0] = *ret_argv = TAKE_PTR(run.arguments);
+        handed[1] = environ = TAKE_PTR(run.environment) ?: empty;
+        *ret_argc = (int) strv_length(*ret_argv);
         return 0;
+}
+
+void ahead_wipe(void) {
+        for (size_t i = 0; i < ELEMENTSOF(handed); i++)
+                for (char **s = handed[i]; s && *s; s++)
+                        secret_wipe(*s, strlen(*s));
 }

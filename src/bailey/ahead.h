@@ -16,3 +16,5 @@ bool ahead_waits(int argc, char *argv[], int *ret_gate);
 /* Says with a NUL that it waits, and waits. Arguments, for options_parse(), environment, descriptors, working directory and limits are those of the run
  * then, and nothing else is open. A negative errno: nothing may be run; a line says why, unless whoever executed it is gone (-ECONNRESET). */
 int ahead_wait(int gate, int *ret_argc, char ***ret_argv);
+/* These arguments and that environment are wiped: for a process that was forked since, and has what it needs of them elsewhere. */
+void ahead_wipe(void);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bailey/ahead.h"
 #include "bailey/console.h"
 #include "bailey/control.h"
 #include "bailey/group.h"
@@ -61,13 +62,14 @@ static void reset_signals(void) {
                         (void) sigaction(s, &action, NULL);
 }
 
-/* The kernel lays arguments, environment and the program's name out in one piece. They are the caller's; /proc/1 must not
+/* The kernel lays arguments, environment and the program's name out in one piece; what was handed over later is apart. They are the caller's; /proc/1 must not
  * show them, whatever else may fail to hide them. */
 static void wipe_arguments(void) {
         static char *empty[] = {NULL};
         char *first = program_invocation_name;
         char *last = (char *) getauxval(AT_EXECFN); /* NOLINT: an address by definition */
 
+        ahead_wipe();
         environ = empty;
         if (first && last && last > first && last - first < 64L * 1024 * 1024)
                 secret_wipe(first, (size_t) (last - first));

@@ -13,6 +13,10 @@
 #include "basic/log.h"
 #include "basic/text.h"
 
+/* A journal on a busy machine may come to it late. */
+#define DRAIN_ROUNDS 1000U
+#define DRAIN_ROUND_MSEC 2
+
 static const char *program = "errand";
 static LogLevel max_level = LOG_LEVEL_INFO;
 static bool to_journal, with_fields;
@@ -137,11 +141,11 @@ _printf_(3, 0) static void log_valist(LogLevel level, const LogContext *c, const
 }
 
 void log_drain(void) {
-        for (int i = 0, waiting = 0; journal >= 0 && i < 100; i++) {
+        for (unsigned i = 0, waiting = 0; journal >= 0 && i < DRAIN_ROUNDS; i++) {
                 if (ioctl(journal, SIOCOUTQ, &waiting) < 0)
                         return;
-                (void) poll(NULL, 0, 2); /* it was read, and is about to be looked into */
-                if (waiting <= 0)
+                (void) poll(NULL, 0, DRAIN_ROUND_MSEC); /* it was read, and is about to be looked into */
+                if (waiting == 0)
                         return;
         }
 }

@@ -32,7 +32,7 @@ void log_set_target(LogTarget target);
  * be sent so goes to stderr, as do all others: there the journal knows the unit even of a process that is gone by then. */
 void log_use_fields(void);
 
-/* Before a process ends over what it said last: until the journal has read that, 200 ms at most, since it looks up whose it is. */
+/* Before a process ends over what it said last: until the journal has read that, 2 s at most, since it looks up whose it is. */
 void log_drain(void);
 
 /* For a program that serves one session: whose every line is from now on. Copied; NULL: none. */

@@ -146,6 +146,8 @@ static void update_timer(Exchange *e) {
                 next = MIN(next, e->limit);
         if (e->client_left)
                 next = MIN(next, e->active + LEFT_USEC);
+        if (e->answer.more && relay_answer_hungry(e)) /* others have their turn, and then it goes on: no event tells of what TLS has read ahead */
+                next = 0;
         /* Later is found out when it fires: bytes that move do not cost a timer each. */
         if (next >= e->armed)
                 return;

@@ -100,11 +100,12 @@ static int take_listener(Handover *h, Message *m, const char **ret_problem) {
 static void send_ready(Handover *h, int fd) {
         _cleanup_(json_writer_done) JsonWriter w = {};
 
+        /* Before it is told: whoever has the answer finds that nobody else can hand one over. */
+        close_listener(h);
         message_open(&w, "ready");
         int r = message_send(fd, &w, NULL, 0);
         if (r < 0) /* whoever waits for it and does not get it runs nothing; the listener then has no clients */
                 log_warning_errno(r, "session %s: \"ready\" could not be sent: %m", h->broker->setup->session);
-        close_listener(h);
 }
 
 /* One that waited and gave up has nothing to hand over any more, though what it sent can be read. */

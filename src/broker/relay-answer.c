@@ -6,7 +6,8 @@
 
 #define CHUNK_ROOM 16U               /* a chunk's size line */
 #define PIECE ANSWER_SCRUB_PIECE     /* a TLS record's payload */
-#define TURNS_MAX 16U                /* reads before the loop may see to others */
+#define READS_MAX 64U                /* of a turn: a record of TLS may hold a byte */
+#define TURNS_MAX 16U                /* before the loop may see to others */
 
 int relay_answer_prepare(Exchange *e) {
         AnswerRelay *a = &e->answer;
@@ -183,7 +184,7 @@ static int process(Exchange *e) {
         return move_body(e);
 }
 
-/* Reads until the upstream has no more for now, or in is full. */
+/* Reads until the upstream has no more for now, in is full, or it was read often enough. */
 static int fill(Exchange *e) {
         RelayBuffer *b = &e->answer.in;
         int got = 0;
@@ -193,7 +194,7 @@ static int fill(Exchange *e) {
                 b->end -= b->start;
                 b->start = 0;
         }
-        while (b->end < b->room && e->answer.end == 0) {
+        for (unsigned reads = 0; reads < READS_MAX && b->end < b->room && e->answer.end == 0; reads++) {
                 ssize_t n = stream_read(e->stream, b->data + b->end, b->room - b->end);
                 if (n == -EAGAIN)
                         break;
@@ -210,6 +211,7 @@ static int fill(Exchange *e) {
 int relay_answer_move(Exchange *e) {
         int progress = 0;
 
+        e->answer.more = false;
         for (unsigned turns = 0;;) {
                 size_t before = relay_buffer_size(&e->answer.out);
                 int r = relay_answer_flush(e);
@@ -226,8 +228,10 @@ int relay_answer_move(Exchange *e) {
                         progress = 1;
                         continue;
                 }
-                if (turns++ >= TURNS_MAX && !stream_pending(e->stream))
+                if (turns++ >= TURNS_MAX) {
+                        e->answer.more = stream_pending(e->stream);
                         return progress;
+                }
                 if (fill(e) == 0)
                         return progress;
                 progress = 1;

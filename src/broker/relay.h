@@ -55,6 +55,7 @@ typedef struct AnswerRelay {
         bool begun;      /* the head's first byte may have gone to the client */
         bool done;       /* all that the client will get is in out */
         bool whole;      /* and it is the whole answer */
+        bool more;       /* the others' turn came with bytes at hand */
         int end;         /* 0 while the upstream talks, 1 when it said that it is done, or a negative errno */
         Http1Framing framing;
         uint64_t left;

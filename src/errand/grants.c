@@ -68,7 +68,7 @@ int verb_grant(const Request *q) {
 }
 
 static const TableColumn columns[] = {
-        {"SESSION"}, {"N", .right = true}, {"HOST", .least = 20}, {"DURATION"}, {"EXPIRES"}, {"BY"},
+        {"SESSION"}, {"N", .right = true}, {"HOST", .least = 20}, {"DURATION", .optional = 2}, {"EXPIRES", .optional = 3}, {"BY", .optional = 1},
 };
 
 static void add_grant(Table *t, const char *id, const GrantLine *g) {

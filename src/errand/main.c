@@ -27,6 +27,8 @@ static int act(const Request *q) {
                 verb_print_help(q->verb, stdout);
         else {
                 int r = check_ids(q);
+                if (q->full)
+                        output_full();
                 return r == EXIT_OK ? q->verb->run(q) : r;
         }
         return EXIT_OK;

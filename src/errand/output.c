@@ -13,6 +13,7 @@
 #include "errand/output.h"
 
 static pid_t pager = 0;
+static bool full = false;
 static int failed = 0; /* the errno of the first write that did, since a stream forgets it with what it could not write */
 
 int output_error(void) {
@@ -93,9 +94,15 @@ static bool on_terminal(void) {
         return pager > 0 || isatty(STDOUT_FILENO);
 }
 
+void output_full(void) {
+        full = true;
+}
+
 unsigned output_width(void) {
         struct winsize size;
 
+        if (full)
+                return 0;
         if (!on_terminal() || ioctl(STDIN_FILENO, TIOCGWINSZ, &size) < 0)
                 if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
                         return 0;

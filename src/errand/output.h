@@ -18,7 +18,9 @@ int output_error(void);
 /* The same as an ExitCode: a reader that has seen enough is no failure; all else is logged, once. */
 int output_flush(void);
 
-unsigned output_width(void); /* 0: not a terminal, or a pager that scrolls sideways */
+/* Tables are as wide as they get from then on. */
+void output_full(void);
+unsigned output_width(void); /* 0: not a terminal, or nothing is to be cut */
 bool output_colours(void);
 
 /* Prints a table in the request's way. An ExitCode. `none` is said instead of an empty table. */

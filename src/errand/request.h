@@ -10,7 +10,7 @@ typedef struct Verb Verb;
 typedef struct Request {
         const Verb *verb;
         bool help, version, print_verbs;
-        bool json, no_pager, system, user, embedded, no_start, quiet;
+        bool json, full, no_pager, system, user, embedded, no_start, quiet;
         bool follow, all, keep_terminal, no_terminal, attach, remove, no_wait;
         const char *state_dir, *config, *account;
         const char *project, *id, *provider, *model, *network, *protocol, *file;

@@ -124,7 +124,7 @@ static int add_line(const SessionLine *s, void *userdata) {
 }
 
 int sessions_list(const Request *q, bool all) {
-        static const TableColumn columns[] = {{"ID"}, {"STATE"}, {"CREATED"}, {"PROJECT", .least = 16}};
+        static const TableColumn columns[] = {{"ID"}, {"STATE"}, {"CREATED", .optional = 1}, {"PROJECT", .least = 16, .optional = 2}};
         _cleanup_(connection_freep) Connection *c = NULL;
         _cleanup_(table_freep) Table *t = NULL;
         int r;

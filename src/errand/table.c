@@ -176,21 +176,28 @@ size_t table_rows(const Table *t) {
 }
 
 #define LEFT_OUT UINT_MAX
+#define CUT_MIN 4U /* a letter, and that there are more */
 
-/* Of all columns that are shown, each cut as far as it may be when `cut`. */
-static unsigned sum_widths(const Table *t, const unsigned widths[static TABLE_COLUMNS_MAX], bool cut) {
+/* How far a column may be cut, where no more than `cap` need be left of any; UINT_MAX: not at all. */
+static unsigned least_of(const TableColumn *column, unsigned cap) {
+        return column->least > 0 ? MIN(column->least, cap) : UINT_MAX;
+}
+
+/* Of all columns that are shown, each cut so far; cap 0: none is. */
+static unsigned sum_widths(const Table *t, const unsigned widths[static TABLE_COLUMNS_MAX], unsigned cap) {
         unsigned sum = 0;
 
         for (size_t c = 0; c < t->n_columns; c++)
                 if (widths[c] != LEFT_OUT)
-                        sum += (sum > 0 ? GAP : 0) + (cut && t->columns[c].least > 0 ? MIN(widths[c], t->columns[c].least) : widths[c]);
+                        sum += (sum > 0 ? GAP : 0) + (cap > 0 ? MIN(widths[c], least_of(t->columns + c, cap)) : widths[c]);
         return sum;
 }
 
 static void leave_out(const Table *t, unsigned width, unsigned widths[static TABLE_COLUMNS_MAX]) {
-        for (size_t c = t->n_columns; c-- > 0 && sum_widths(t, widths, true) > width;)
-                if (t->columns[c].optional)
-                        widths[c] = LEFT_OUT;
+        for (unsigned turn = 1; turn <= TABLE_COLUMNS_MAX && sum_widths(t, widths, UINT_MAX) > width; turn++)
+                for (size_t c = 0; c < t->n_columns; c++)
+                        if (t->columns[c].optional == turn)
+                                widths[c] = LEFT_OUT;
 }
 
 /* As wide as the widest cell; what is too much for the terminal is taken from the widest of those that may be cut. */
@@ -203,11 +210,13 @@ static void settle_widths(const Table *t, unsigned width, unsigned widths[static
         if (width == 0)
                 return;
         leave_out(t, width, widths);
-        for (unsigned sum = sum_widths(t, widths, false); sum > width; sum--) {
+        /* Rather less than its least of a column than a row that wraps. */
+        unsigned cap = sum_widths(t, widths, UINT_MAX) > width && sum_widths(t, widths, CUT_MIN) <= width ? CUT_MIN : UINT_MAX;
+        for (unsigned sum = sum_widths(t, widths, 0); sum > width; sum--) {
                 size_t widest = SIZE_MAX;
 
                 for (size_t c = 0; c < t->n_columns; c++)
-                        if (widths[c] != LEFT_OUT && t->columns[c].least > 0 && widths[c] > t->columns[c].least &&
+                        if (widths[c] != LEFT_OUT && widths[c] > least_of(t->columns + c, cap) &&
                             (widest == SIZE_MAX || widths[c] > widths[widest]))
                                 widest = c;
                 if (widest == SIZE_MAX)
@@ -244,15 +253,19 @@ static void print_cell(const Cell *cell, const TableColumn *column, unsigned wid
 
 static int print(const Table *t, FILE *f, unsigned width, bool colours, bool titles) {
         unsigned widths[TABLE_COLUMNS_MAX];
+        size_t last = 0;
 
         if (t->error < 0)
                 return t->error;
         settle_widths(t, width, widths);
+        for (size_t c = 0; c < t->n_columns; c++)
+                if (widths[c] != LEFT_OUT)
+                        last = c;
         for (size_t c = 0; titles && c < t->n_columns; c++) {
                 Cell cell = {.text = (char *) t->columns[c].title, .width = text_width(t->columns[c].title), .colour = COLOUR_DIM};
 
                 if (widths[c] != LEFT_OUT)
-                        print_cell(&cell, t->columns + c, widths[c], c + 1 == t->n_columns, colours, f);
+                        print_cell(&cell, t->columns + c, widths[c], c == last, colours, f);
         }
         if (titles)
                 fputc('\n', f);
@@ -260,7 +273,7 @@ static int print(const Table *t, FILE *f, unsigned width, bool colours, bool tit
                 size_t c = i % t->n_columns;
 
                 if (widths[c] != LEFT_OUT)
-                        print_cell(t->cells + i, t->columns + c, widths[c], c + 1 == t->n_columns, colours, f);
+                        print_cell(t->cells + i, t->columns + c, widths[c], c == last, colours, f);
                 if (c + 1 == t->n_columns)
                         fputc('\n', f);
         }

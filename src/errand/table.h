@@ -20,7 +20,7 @@ typedef struct TableColumn {
         const char *title;
         bool right;    /* numbers */
         unsigned least; /* columns that it keeps when the terminal is narrow; 0: it is never cut */
-        bool optional;  /* left out, the last one first, when the terminal is narrower still */
+        unsigned optional; /* when the terminal is narrower still these are left out, 1 first; 0: never */
 } TableColumn;
 
 typedef struct Table Table;

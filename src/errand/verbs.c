@@ -5,6 +5,7 @@
 
 #define DAEMON OPTIONS_DAEMON
 #define LISTS (OPTIONS_DAEMON | OPTIONS_OUTPUT)
+#define TABLES (LISTS | OPTIONS_TABLE)
 
 const Verb verbs[] = {
         {NULL, "run", "[--] [COMMAND [ARGUMENT]…]", 0, UINT32_MAX, true, DAEMON | OPTIONS_CREATE | OPTIONS_RUN,
@@ -17,20 +18,20 @@ const Verb verbs[] = {
         {"session", "interrupt", "ID", 1, 1, false, DAEMON, "Have the agent end its turn, and drop the prompts that wait", verb_session_interrupt},
         {"session", "attach", "ID", 1, 1, false, DAEMON, "Attach this terminal to a session", verb_session_attach},
         {"session", "logs", "ID", 1, 1, false, DAEMON | OPTIONS_FOLLOW, "Print a session's transcript", verb_session_logs},
-        {"session", "list", "", 0, 0, false, LISTS | OPTIONS_ALL, "List the sessions that run or may be started", verb_session_list},
-        {"session", "show", "ID", 1, 1, false, LISTS, "Show everything about a session", verb_session_show},
+        {"session", "list", "", 0, 0, false, TABLES | OPTIONS_ALL, "List the sessions that run or may be started", verb_session_list},
+        {"session", "show", "ID", 1, 1, false, TABLES, "Show everything about a session", verb_session_show},
         {NULL, "prompt", "ID [TEXT…|-]", 1, UINT32_MAX, false, DAEMON | OPTIONS_EVENTS | OPTIONS_PROMPT,
          "Prompt a session's agent, and print what it answers", verb_prompt},
         {NULL, "say", "ID [TEXT…|-]", 1, UINT32_MAX, false, DAEMON | OPTIONS_EVENTS, "Say something in a session's thread, such as !grant HOST or !help",
          verb_say},
         {NULL, "follow", "ID", 1, 1, false, DAEMON | OPTIONS_EVENTS, "Print a session's conversation, as it goes on", verb_follow},
         {NULL, "grant", "ID HOST [once|always|DURATION]", 2, 3, false, DAEMON | OPTIONS_OUTPUT, "Let a session reach a host", verb_grant},
-        {NULL, "grants", "[ID]", 0, 1, false, LISTS, "List the grants of a session, or of all", verb_grants},
+        {NULL, "grants", "[ID]", 0, 1, false, TABLES, "List the grants of a session, or of all", verb_grants},
         {NULL, "revoke", "ID HOST|NUMBER", 2, 2, false, DAEMON, "Take a grant back", verb_revoke},
-        {NULL, "receipts", "[ID]", 0, 1, false, LISTS | OPTIONS_FOLLOW | OPTIONS_RECEIPTS, "List the provider calls that were made",
+        {NULL, "receipts", "[ID]", 0, 1, false, TABLES | OPTIONS_FOLLOW | OPTIONS_RECEIPTS, "List the provider calls that were made",
          verb_receipts},
-        {"threads", "list", "", 0, 0, false, LISTS, "List the records of all sessions, ended ones too", verb_threads_list},
-        {"threads", "show", "ID", 1, 1, false, LISTS, "Show a record, its grants and its newest provider calls", verb_threads_show},
+        {"threads", "list", "", 0, 0, false, TABLES, "List the records of all sessions, ended ones too", verb_threads_list},
+        {"threads", "show", "ID", 1, 1, false, TABLES, "Show a record, its grants and its newest provider calls", verb_threads_show},
         {"threads", "rm", "ID…", 1, UINT32_MAX, false, DAEMON, "Remove the record, state and receipts of sessions that ended",
          verb_threads_rm},
         {NULL, "monitor", "[ID…]", 0, UINT32_MAX, false, DAEMON | OPTIONS_EVENTS, "Print what happens to sessions, as it happens", verb_monitor},
@@ -46,6 +47,7 @@ const size_t n_verbs = ELEMENTSOF(verbs);
 const Option options[] = {
         {"--help", "-h", NULL, OPTION_FLAG, OPTIONS_COMMON, AT(help), "print this"},
         {"--json", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT | OPTIONS_EVENTS, AT(json), "print JSON, for programs"},
+        {"--full", "-l", NULL, OPTION_FLAG, OPTIONS_TABLE, AT(full), "cut and leave out nothing where the terminal is narrow"},
         {"--no-pager", NULL, NULL, OPTION_FLAG, OPTIONS_OUTPUT, AT(no_pager), "do not pipe long output into a pager"},
         {"--project", "-p", "DIR", OPTION_TEXT, OPTIONS_CREATE, AT(project),
          "the directory to work in (default: the current one); with --system a project's name"},

@@ -22,6 +22,7 @@ typedef enum OptionGroup {
         OPTIONS_MODE = 1 << 11, /* which errandd is meant, without talking to it */
         OPTIONS_PROTOCOL = 1 << 12,
         OPTIONS_PROMPT = 1 << 13,
+        OPTIONS_TABLE = 1 << 14, /* verbs that print a table */
 } OptionGroup;
 
 struct Verb {

@@ -33,8 +33,10 @@ struct Question {
         PolkitAuthorizer *authorizer;
         Question *next;
         sd_bus_slot *slot;  /* NULL: it was answered, with yes, and ahead */
-        AuthorizeDone done; /* NULL: nobody waits for it, since it was asked ahead */
+        AuthorizeDone done; /* NULL: nobody waits for it, since it was asked ahead, or withdrawn */
         void *userdata;
+        uid_t uid;
+        bool withdrawn; /* and polkit has not answered yet */
         char cancellation[CANCELLATION_MAX];
         bool ahead;
         /* Of one that was asked ahead alone: */
@@ -104,6 +106,27 @@ static void withdraw(const Question *q) {
                 r = sd_bus_send(bus, m, NULL);
         if (r < 0)
                 log_warning_errno(r, "Failed to withdraw a question from polkit, ignoring: %m");
+}
+
+/* It counts until polkit has answered, or who comes back again and again had polkit asked without bound. */
+static void abandon(Question *q) {
+        if (!q->slot) {
+                question_free(q);
+                return;
+        }
+        withdraw(q);
+        q->withdrawn = true;
+        q->ahead = false;
+        q->done = NULL;
+}
+
+static bool polkit_is_busy(const Authorizer *authorizer, uid_t uid) {
+        const PolkitAuthorizer *a = (const PolkitAuthorizer *) authorizer;
+        size_t n = 0;
+
+        for (const Question *q = a->questions; q; q = q->next)
+                n += q->slot && q->uid == uid;
+        return n >= AUTHORIZE_ACCOUNT_MAX;
 }
 
 static bool read_answer(sd_bus_message *m, const Question *q) {
@@ -189,8 +212,13 @@ static void ask_anew(Question *q) {
 
 static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Question *q = userdata;
-        bool allowed = read_answer(m, q);
+        bool allowed;
 
+        if (q->withdrawn) {
+                question_free(q);
+                return 1;
+        }
+        allowed = read_answer(m, q);
         if (q->ahead && !allowed)
                 ask_anew(q);
         else if (q->done)
@@ -206,9 +234,12 @@ static void void_ahead(PolkitAuthorizer *a, const char *sender, const char *sess
                 next = q->next;
                 if (!q->ahead || (sender && !streq_ptr(q->request.sender, sender)) || (session && !streq_ptr(q->request.session, session)))
                         continue;
-                if (q->slot)
+                if (q->slot && q->done)
                         withdraw(q);
-                ask_anew(q);
+                if (q->done)
+                        ask_anew(q);
+                else
+                        abandon(q);
         }
 }
 
@@ -270,12 +301,12 @@ static int judge(const PolkitAuthorizer *a, const AuthorizeRequest *q, const cha
         return -EAGAIN;
 }
 
-static Question *question_new(PolkitAuthorizer *a) {
+static Question *question_new(PolkitAuthorizer *a, uid_t uid) {
         Question *q = calloc(1, sizeof(Question));
 
         if (!q)
                 return NULL;
-        *q = (Question){.authorizer = a, .next = a->questions};
+        *q = (Question){.authorizer = a, .uid = uid, .next = a->questions};
         a->questions = q;
         return q;
 }
@@ -305,9 +336,9 @@ static void polkit_foresee(Authorizer *authorizer, const AuthorizeRequest *reque
         Question *q;
         int r;
 
-        if (a->watching < WATCHES || judge(a, request, &action) != -EAGAIN || !may_ask_ahead(a, request->uid))
+        if (a->watching < WATCHES || judge(a, request, &action) != -EAGAIN || polkit_is_busy(authorizer, request->uid) || !may_ask_ahead(a, request->uid))
                 return;
-        q = question_new(a);
+        q = question_new(a, request->uid);
         if (!q)
                 return;
         q->ahead = true;
@@ -351,7 +382,7 @@ static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, Autho
                 *ret_ticket = question;
                 return -EINPROGRESS;
         }
-        question = question_new(a);
+        question = question_new(a, q->uid);
         if (!question)
                 return -ENOMEM;
         question->done = done;
@@ -367,11 +398,7 @@ static int polkit_check(Authorizer *authorizer, const AuthorizeRequest *q, Autho
 }
 
 static void polkit_cancel(_unused_ Authorizer *a, void *ticket) {
-        Question *q = ticket;
-
-        if (q->slot)
-                withdraw(q);
-        question_free(q);
+        abandon(ticket);
 }
 
 static int find_uid(const char *name, uid_t *ret) {
@@ -441,7 +468,7 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
         if (!a)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
-                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget,
+                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy,
                                .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,
@@ -464,8 +491,11 @@ Authorizer *authorizer_polkit_free(Authorizer *authorizer) {
 
         if (!a)
                 return NULL;
-        while (a->questions)
-                polkit_cancel(authorizer, a->questions);
+        while (a->questions) {
+                if (a->questions->slot && !a->questions->withdrawn)
+                        withdraw(a->questions);
+                question_free(a->questions);
+        }
         for (size_t i = 0; i < WATCHES; i++)
                 sd_bus_slot_unref(a->watches[i]);
         sd_bus_unref(a->bus);

@@ -25,6 +25,9 @@ struct Authorizer {
          * error is a no. What the request points to is valid during the call alone. */
         int (*check)(Authorizer *a, const AuthorizeRequest *request, AuthorizeDone done, void *userdata, void **ret_ticket);
         void (*cancel)(Authorizer *a, void *ticket); /* NULL where nothing is ever in progress */
+        /* What is under way for that account, cancelled or not, is as much as may be: nothing is to be checked for it now. NULL where nothing is ever in
+         * progress, or it does not matter. */
+        bool (*is_busy)(const Authorizer *a, uid_t uid);
         /* The same caller will most likely ask for that next: it may be found out ahead. Nothing but the time that check() takes depends on it.
          * NULL where nothing is ever in progress. */
         void (*foresee)(Authorizer *a, const AuthorizeRequest *request);

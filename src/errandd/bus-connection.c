@@ -191,6 +191,7 @@ BusConnection *bus_connection_free(BusConnection *c) {
                 }
         sd_event_source_disable_unref(c->throttle);
         stored_receipt_list_done(&c->receipt);
+        say_done(&c->said);
         for (size_t i = 0; i < c->n_slots; i++)
                 sd_bus_slot_unref(c->slots[i]);
         if (!c->shared)

@@ -33,9 +33,9 @@ static Delayed *find(const BusLink *l, const sd_bus_message *m) {
 
 static void set_state(Delayed *d, int state) {
         if (d->state == COMES)
-                d->link->reserved -= d->need;
+                bus_unread_give_up(d->link, d->need);
         if (state == COMES)
-                d->link->reserved += d->need;
+                bus_unread_reserve(d->link, d->need);
         d->state = state;
 }
 

@@ -5,6 +5,7 @@
 
 #include <systemd/sd-bus.h>
 
+#include "errandd/say.h"
 #include "errandd/session.h"
 #include "shared/bus-error.h"
 #include "shared/bus-object.h"
@@ -31,6 +32,8 @@ bool bus_link_may_see(BusLink *l, const Session *s);
 Session *bus_link_find(BusLink *l, const char *id);
 /* The receipt of that number, whoever's session it is of. Borrowed until the next message. */
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret);
+/* What Say says: the gate has read it, and lets nothing else through. Borrowed until the next message. */
+const Say *bus_link_said(const BusLink *l);
 
 /* The session that it has just made it will most likely start next. */
 void bus_link_foresee_start(BusLink *l, Session *s);
@@ -39,8 +42,8 @@ int bus_link_answer(BusLink *l, sd_bus_message *reply);
 /* Counts bytes of an answer that is sent in another way and may have more than BUS_UNREAD_CALL_BYTES. */
 void bus_unread_add_answer(BusLink *l, size_t size);
 /* Keeps room for an answer that comes later, and gives that up. */
-void bus_unread_reserve(BusLink *l, size_t size);
-void bus_unread_release(BusLink *l, size_t size);
+void bus_unread_reserve(BusLink *l, uint64_t size);
+void bus_unread_release(BusLink *l, uint64_t size);
 void bus_unread_add_objects(BusLink *l, size_t n); /* that libsystemd will list */
 
 int bus_link_subscribe(BusLink *l, sd_bus_error *error);

@@ -27,6 +27,9 @@
 #define BUS_ACCOUNT_OPERATIONS_MAX 64U      /* calls of one account that wait for a session */
 #define BUS_UNKNOWN_MESSAGES_MAX 32U        /* of a client whose uid is still asked for, one turn of the bus daemon: as many as may be held then */
 #define BUS_UNKNOWN_SIZE_MAX (1024U * 1024U) /* bytes of these */
+#define BUS_UNREAD_PINGS_ACCOUNT_MAX 16U /* connections of an account that have yet to answer one; the others wait for these to, or to go */
+#define BUS_UNREAD_PINGS_MAX 64U         /* of all accounts: of errandd itself, too, the bus daemon lets 128 calls be without an answer */
+#define BUS_UNREAD_PINGS_FIRST_MAX 96U   /* and so many where an account has none yet; the rest is for polkit and the service manager */
 #define BUS_UNREAD_PING_BYTES (64U * 1024U)  /* of signals to a client, and it is asked whether it takes them */
 #define BUS_UNREAD_UPDATES_MAX (1024U * 1024U) /* above it a client is not sent what agents write */
 #define BUS_UNREAD_SIGNALS_MAX (1536U * 1024U) /* above it a subscriber is dropped */

@@ -9,6 +9,7 @@
 #include "errandd/bus.h"
 #include "errandd/bus-handler.h"
 #include "errandd/bus-limits.h"
+#include "errandd/say.h"
 
 typedef struct BusConnection BusConnection;
 typedef struct Delayed Delayed;
@@ -35,6 +36,7 @@ struct BusConnection {
         BusTarget target;
         Session *admitted; /* whose object the gate let it act on */
         StoredReceiptList receipt; /* the one that it is about, looked up once */
+        Say said; /* in a session's thread: what it means, read by the gate */
 };
 
 /* Bytes that a client may not have taken yet. */
@@ -51,8 +53,11 @@ struct BusLink {
         uint64_t missed; /* updates of conversations that it did not get */
         BusUnread unread, pinged, looked; /* of these, those before the ping, and before the question to the bus daemon */
         uint64_t reserved; /* bytes of answers to calls that are under way */
+        uint64_t counted;  /* of both, as in the sum of all */
         bool passed; /* a call for which room was kept */
         sd_bus_slot *ping, *look;
+        bool ping_waits; /* for an end of others' */
+        usec_t look_time; /* of the last one */
         bool dead; /* gone: to be freed outside of its own callbacks */
         sd_bus_slot *lookup; /* the question for its uid */
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
@@ -73,6 +78,7 @@ struct Bus {
         BusConnection *connections;
         BusLink *links; /* those of a message bus in the order of their last message */
         size_t n_links, max_links; /* BUS_CLIENTS_MAX */
+        uint64_t unread; /* bytes that all links have not taken, or that are reserved */
         size_t held_size; /* bytes of all held and delayed messages */
         Delayed *delayed; /* in the order in which they came */
         sd_event_source *delay;
@@ -136,9 +142,12 @@ void bus_unread_ask_account(const BusLink *l); /* all that have something to rea
 void bus_unread_taken(BusLink *l, BusUnread n);
 uint64_t bus_unread_total(const BusLink *l);
 void bus_unread_forget(BusLink *l);
+/* As bus_unread_release(), and wakes nobody. */
+void bus_unread_give_up(BusLink *l, uint64_t size);
 
 /* bus-taken.c */
 void bus_taken_look(const BusLink *l); /* what its account's connections have taken */
+void bus_taken_look_at(BusLink *l);    /* it alone, if it has much to take, and not again at once */
 void bus_taken_forget(BusLink *l);
 
 /* bus-delayed.c */

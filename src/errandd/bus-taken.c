@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "basic/clock.h"
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 
 /* What a client has taken by the bus daemon's own word: for those that answer no ping, since they never dispatch what comes between their calls, or wait
- * for something else. It is asked only while calls of the account are delayed, about connections with much to take. A bus daemon that does not say, since
- * it was built without its statistics or its policy does not let errandd ask, answers with an error: there the pings alone count. */
+ * for something else. It is asked only while calls of the account are delayed, or no further ping may be sent, and about connections with much to take. A
+ * bus daemon that does not say, since it was built without its statistics or its policy does not let errandd ask, answers with an error: there the pings
+ * alone count. */
 
 #define BUS_STATS "org.freedesktop.DBus.Debug.Stats"
 
@@ -45,10 +47,23 @@ static void look(BusLink *l) {
         l->looked = r >= 0 ? l->unread : (BusUnread){};
 }
 
+static bool may_look(const BusLink *l) {
+        return l->name && !l->dead && !l->look && bus_unread_total(l) >= BUS_TAKEN_LOOK_BYTES;
+}
+
 void bus_taken_look(const BusLink *l) {
         for (BusLink *i = l->connection->face->links; i; i = i->next)
-                if (i->uid == l->uid && i->name && !i->dead && !i->look && bus_unread_total(i) >= BUS_TAKEN_LOOK_BYTES)
+                if (i->uid == l->uid && may_look(i))
                         look(i);
+}
+
+void bus_taken_look_at(BusLink *l) {
+        usec_t now = now_monotonic();
+
+        if (!may_look(l) || now < l->look_time + BUS_TAKEN_USEC)
+                return;
+        l->look_time = now;
+        look(l);
 }
 
 void bus_taken_forget(BusLink *l) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <sys/random.h>
+
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/message-size.h"
@@ -12,6 +14,14 @@
 
 static uint64_t total(const BusUnread *u) {
         return u->signals + u->answers + u->refusals;
+}
+
+/* After each change: what all have is known without asking each. */
+static void count(BusLink *l) {
+        uint64_t now = total(&l->unread) + l->reserved;
+
+        l->connection->face->unread += now - l->counted;
+        l->counted = now;
 }
 
 static bool is_due(const BusLink *l) {
@@ -28,6 +38,7 @@ void bus_unread_taken(BusLink *l, BusUnread n) {
         subtract(&l->unread, n);
         subtract(&l->pinged, n); /* what was sent first is in both */
         subtract(&l->looked, n);
+        count(l);
         bus_delayed_wake(l, DELAY_ROOM);
 }
 
@@ -35,24 +46,61 @@ uint64_t bus_unread_total(const BusLink *l) {
         return total(&l->unread);
 }
 
+/* A ping was answered, or is of a client that has gone: whoever waits for that may be asked instead. */
+static void release_ping(BusLink *l) {
+        if (!l->ping)
+                return;
+        l->ping = sd_bus_slot_unref(l->ping);
+        for (BusLink *i = l->connection->face->links; i; i = i->next)
+                i->ping_waits = false;
+        (void) sd_event_source_set_enabled(l->connection->face->tidy, SD_EVENT_ONESHOT);
+}
+
 /* An error is an answer, too: of a client without that interface, or of a bus daemon whose policy lets no ping through and so tells nothing. */
 static int on_answer(_unused_ sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         BusLink *l = userdata;
         BusUnread pinged = l->pinged;
 
-        l->ping = sd_bus_slot_unref(l->ping);
+        release_ping(l);
         l->pinged = (BusUnread){};
         bus_unread_taken(l, pinged);
-        bus_unread_ask(l);
         return 1;
+}
+
+/* The bus daemon lets only so many calls of errandd's be without an answer, and refuses it all others then: also questions to polkit. */
+static bool may_ask(const BusLink *l) {
+        size_t account = 0, all = 0;
+
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                if (i->ping) {
+                        all++;
+                        account += i->uid == l->uid;
+                }
+        return account < BUS_UNREAD_PINGS_ACCOUNT_MAX && all < (account == 0 ? BUS_UNREAD_PINGS_FIRST_MAX : BUS_UNREAD_PINGS_MAX);
+}
+
+/* A ping is answered by its number alone, and libsystemd's are counted: a client that reads nothing could say that it has read all. */
+static int seal(sd_bus_message *m) {
+        uint32_t number;
+
+        if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number))
+                return -EIO;
+        return sd_bus_message_seal(m, (number >> 1) + UINT64_C(1), UINT64_MAX); /* however long it takes: that it has gone is told */
 }
 
 static void ask(BusLink *l) {
         sd_bus_message *m = NULL;
         int r;
 
+        l->ping_waits = l->ping_waits || !may_ask(l);
+        if (l->ping_waits) {
+                bus_taken_look_at(l);
+                return;
+        }
         r = sd_bus_message_new_method_call(l->connection->bus, &m, l->name, "/", BUS_PEER, "Ping");
-        if (r >= 0) /* however long it takes: that it has gone is told */
+        if (r >= 0)
+                r = seal(m);
+        if (r >= 0)
                 r = sd_bus_call_async(l->connection->bus, &l->ping, m, on_answer, l, UINT64_MAX);
         sd_bus_message_unref(m);
         l->pinged = r >= 0 ? l->unread : (BusUnread){};
@@ -68,6 +116,7 @@ static void add(BusLink *l, uint64_t *which, size_t size) {
         if (!l->name || l->dead)
                 return;
         *which += size;
+        count(l);
         if (is_due(l))
                 (void) sd_event_source_set_enabled(l->connection->face->tidy, SD_EVENT_ONESHOT);
 }
@@ -112,33 +161,40 @@ bool bus_unread_is_asked(const BusLink *l) {
         return false;
 }
 
+/* Those with much to read before those with little: not all may be asked at once. */
 void bus_unread_ask_account(const BusLink *l) {
-        for (BusLink *i = l->connection->face->links; i; i = i->next)
-                if (i->uid == l->uid && i->name && !i->dead && !i->ping && total(&i->unread) > 0)
-                        ask(i);
+        for (int due = 1; due >= 0; due--)
+                for (BusLink *i = l->connection->face->links; i; i = i->next)
+                        if (i->uid == l->uid && i->name && !i->dead && !i->ping && total(&i->unread) > 0 && is_due(i) == (due > 0))
+                                ask(i);
 }
 
-void bus_unread_reserve(BusLink *l, size_t size) {
+void bus_unread_reserve(BusLink *l, uint64_t size) {
         l->reserved += size;
+        count(l);
 }
 
-void bus_unread_release(BusLink *l, size_t size) {
+void bus_unread_give_up(BusLink *l, uint64_t size) {
         l->reserved -= size;
+        count(l);
+}
+
+void bus_unread_release(BusLink *l, uint64_t size) {
+        bus_unread_give_up(l, size);
         if (size > 0)
                 bus_delayed_wake(l, DELAY_ROOM);
 }
 
 /* An account has as much as is left for all others together: however many join, the next one has something. */
 static bool account_has_room(const BusLink *l, uint64_t *ret_account) {
-        uint64_t account = 0, all = 0, max = BUS_UNREAD_ACCOUNT_MIN;
+        uint64_t account = 0, all = l->connection->face->unread, max = BUS_UNREAD_ACCOUNT_MIN;
 
-        for (const BusLink *i = l->connection->face->links; i; i = i->next) {
-                uint64_t n = total(&i->unread) + i->reserved;
-
-                all += n;
-                if (i->uid == l->uid)
-                        account += n;
+        if (all <= max) { /* as nearly always: no account has more */
+                *ret_account = all;
+                return true;
         }
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                account += i->uid == l->uid ? i->counted : 0;
         if (all < BUS_UNREAD_ALL_MAX)
                 max = MAX(max, MIN(BUS_UNREAD_ALL_MAX - all, BUS_UNREAD_ACCOUNT_MAX));
         *ret_account = account;
@@ -175,6 +231,7 @@ int bus_unread_may_answer(const BusLink *l, sd_bus_error *error) {
 }
 
 void bus_unread_forget(BusLink *l) {
-        l->ping = sd_bus_slot_unref(l->ping);
+        release_ping(l);
         l->unread = l->pinged = (BusUnread){};
+        count(l);
 }

@@ -51,6 +51,10 @@ void bus_link_foresee_start(BusLink *l, Session *s) {
         gate_foresee_start(l, s);
 }
 
+const Say *bus_link_said(const BusLink *l) {
+        return &l->connection->said;
+}
+
 bool bus_link_receipt(BusLink *l, uint64_t number, const StoredReceipt **ret) {
         StoredReceiptList *list = &l->connection->receipt;
         ReceiptFilter filter = RECEIPT_FILTER_ANY;
@@ -129,6 +133,7 @@ static BusLink *link_free(BusLink *l) {
         BusConnection *c = l->connection;
 
         link_clear(l);
+        c->face->unread -= l->counted;
         if (c->current == l)
                 c->current = NULL;
         if (c->target.link == l)

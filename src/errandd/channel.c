@@ -23,6 +23,7 @@ struct Channel {
         uint64_t serial;
         Pending *pending;
         size_t n_pending;
+        uint64_t strays; /* answers that nobody waits for */
         unsigned busy; /* calls of us that are under way */
         bool freed;    /* by one of the callbacks */
 };
@@ -89,7 +90,9 @@ static void answer(Channel *c, Message *m, uint64_t serial) {
                 free(p);
                 return;
         }
-        log_warning("an answer to no request was ignored");
+        c->strays++;
+        if ((c->strays & (c->strays - 1)) == 0) /* the 1st, 2nd, 4th, …: whoever floods does not fill the log */
+                log_warning("an answer to no request was ignored, %llu of them so far", (unsigned long long) c->strays);
 }
 
 static int on_message(_unused_ sd_event_source *s, int fd, _unused_ uint32_t revents, void *userdata) {

@@ -4,6 +4,7 @@
 #include "basic/text.h"
 #include "errandd/conversation.h"
 #include "errandd/numbers.h"
+#include "errandd/prompt-queue.h"
 #include "shared/message.h"
 
 #define UNKNOWN_PROMPT "errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells"
@@ -33,8 +34,9 @@ struct Conversation {
         char *session;
         ConversationHandler handler;
         TurnSeat seat;
-        bool found;  /* it was there before errandd was, and has not said yet whether it has a turn: it counts as one that has, for a while */
+        bool found;  /* an earlier errandd gave it a turn, and it has not said yet whether that goes on: it counts as one that does, for a while */
         sd_event_source *found_end;
+        bool given;  /* a turn, as recorded */
         bool known;  /* the shim has said where it is */
         bool looking; /* it has been asked to */
         bool resumes; /* over a connection that was made anew, and it has not said so over that */
@@ -44,8 +46,7 @@ struct Conversation {
         bool broken; /* the shim does not hold to the protocol: nothing is asked of it any more */
         TurnPhase phase;
         uint64_t turn, last;
-        uint64_t queued[PROMPTS_MAX];
-        size_t n_queued;
+        PromptQueue queue;
         uint64_t questions[QUESTIONS_MAX];
         size_t n_questions;
         Asked *asked;
@@ -102,25 +103,35 @@ static Asked *find_asked(const Conversation *c, uint64_t number) {
 }
 
 static void add_queued(Conversation *c, uint64_t number) {
-        if (c->n_queued < PROMPTS_MAX && c->turn != number && !numbers_has(c->queued, c->n_queued, number))
-                c->queued[c->n_queued++] = number;
+        if (c->turn != number)
+                prompt_queue_add(&c->queue, number);
 }
 
 /* Of the queue: its head, while the turn that was asked for has not begun. */
 static size_t count_taken(const Conversation *c) {
-        return c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->n_queued, (size_t) 1) : 0;
+        return c->phase == TURN_ASKED || c->phase == TURN_ALLOWED ? MIN(c->queue.n, (size_t) 1) : 0;
 }
 
 static size_t count_waiting(const Conversation *c) {
-        return c->n_queued - count_taken(c) + c->n_prompts;
+        return c->queue.n - count_taken(c) + c->n_prompts;
+}
+
+static void note_turn(Conversation *c) {
+        if (c->given == c->seat.running)
+                return;
+        c->given = c->seat.running;
+        c->handler.turn(c->given, c->handler.userdata);
 }
 
 /* The place among those that want a turn follows from what is known, so that no event that is lost, doubled or made up puts it out of step. */
 static void settle(Conversation *c) {
+        bool in_turn = c->found || c->phase != TURN_NONE;
+
         if (c->broken)
-                turn_seat_set(&c->seat, false, false, 0, 0);
+                turn_seat_set(&c->seat, false, false, false, 0);
         else
-                turn_seat_set(&c->seat, c->known && c->ready, c->found || c->phase != TURN_NONE, count_waiting(c), c->n_prompts);
+                turn_seat_set(&c->seat, c->known && c->ready && !in_turn, in_turn, c->queue.n > 0, prompt_queue_count_own(&c->queue, count_taken(c)) + c->n_prompts);
+        note_turn(c);
 }
 
 static void tell(Conversation *c, const Update *u) {
@@ -136,11 +147,11 @@ static void tell_ended(Conversation *c, uint64_t number, const char *text) {
 static void forget_prompts(Conversation *c, const char *text) {
         if (c->turn > 0)
                 tell_ended(c, c->turn, text);
-        for (size_t i = 0; i < c->n_queued; i++)
-                tell_ended(c, c->queued[i], text);
+        for (size_t i = 0; i < c->queue.n; i++)
+                tell_ended(c, c->queue.numbers[i], text);
         c->phase = TURN_NONE;
         c->turn = 0;
-        c->n_queued = c->n_questions = 0;
+        c->queue.n = c->n_questions = 0;
 }
 
 static void break_off(Conversation *c, const char *why) {
@@ -159,23 +170,26 @@ static void break_off(Conversation *c, const char *why) {
 /* What was there and is not any more ended without a word, or the word was lost. */
 static void tell_lost(Conversation *c, const uint64_t before[], size_t n) {
         for (size_t i = 0; i < n; i++)
-                if (before[i] > 0 && before[i] != c->turn && !numbers_has(c->queued, c->n_queued, before[i]))
+                if (before[i] > 0 && before[i] != c->turn && !prompt_queue_has(&c->queue, before[i]))
                         tell_ended(c, before[i], "it is over, and how it ended was not told");
+}
+
+static bool was_sent(uint64_t number, const void *userdata) {
+        return find_asked(userdata, number);
 }
 
 static int adopt(Conversation *c, JsonObject *o, uint64_t *ret_last) {
         uint64_t before[PROMPTS_MAX + 1], queued[PROMPTS_MAX], turn, last;
-        size_t n_before = c->n_queued, n_queued;
+        size_t n_before = c->queue.n, n_queued;
         bool ready;
 
         if (json_get_bool(o, "ready", &ready) < 0 || json_get_u64(o, "turn", INT64_MAX, &turn) < 0 || json_get_u64(o, "last", INT64_MAX - 1, &last) < 0 ||
             numbers_read(o, "queued", PROMPTS_MAX, queued, &n_queued) < 0)
                 return -EBADMSG;
         (void) numbers_take(queued, &n_queued, turn);
-        memcpy(before, c->queued, n_before * sizeof(*before));
+        memcpy(before, c->queue.numbers, n_before * sizeof(*before));
+        prompt_queue_replace(&c->queue, queued, n_queued, was_sent, c);
         before[n_before++] = c->turn;
-        memcpy(c->queued, queued, n_queued * sizeof(*queued));
-        c->n_queued = n_queued;
         c->ready = ready;
         c->last = MAX(c->last, last);
         if (turn != c->turn)
@@ -208,7 +222,7 @@ static void settle_sent(Conversation *c, uint64_t last) {
                 next = a->next;
                 if (!a->sent)
                         continue;
-                if (a->number == c->turn || numbers_has(c->queued, c->n_queued, a->number))
+                if (a->number == c->turn || prompt_queue_has(&c->queue, a->number))
                         asked_end(a, NULL);
                 else if (a->number > last)
                         a->sent = false;
@@ -281,6 +295,7 @@ static void on_begin(void *userdata) {
                 return;
         }
         c->phase = TURN_ASKED;
+        note_turn(c); /* before the shim knows of it */
         if (shim_client_turn(c->shim, on_turn, c) < 0) {
                 c->phase = TURN_NONE;
                 c->known = false; /* until it is asked over another connection */
@@ -300,18 +315,18 @@ static bool follow_prompt(Conversation *c, const Update *u) {
         case UPDATE_QUEUED:
                 a = find_asked(c, number);
                 if (!a)
-                        return numbers_has(c->queued, c->n_queued, number);
+                        return prompt_queue_has(&c->queue, number);
                 add_queued(c, number);
                 asked_end(a, NULL);
                 return true;
         case UPDATE_TURN_STARTED:
-                if (c->phase == TURN_RUNS || !numbers_take(c->queued, &c->n_queued, number))
+                if (c->phase == TURN_RUNS || !prompt_queue_take(&c->queue, number))
                         return false;
                 c->phase = TURN_RUNS;
                 c->turn = number;
                 return true;
         case UPDATE_TURN_ENDED:
-                if (number == 0 || (c->turn != number && !numbers_take(c->queued, &c->n_queued, number)))
+                if (number == 0 || (c->turn != number && !prompt_queue_take(&c->queue, number)))
                         return false;
                 if (c->turn == number) {
                         c->phase = TURN_NONE;
@@ -385,14 +400,14 @@ static int on_found_end(_unused_ sd_event_source *source, _unused_ uint64_t usec
         return 0;
 }
 
-int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret) {
+int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool given, const ConversationHandler *handler, Conversation **ret) {
         Conversation *c = calloc(1, sizeof(Conversation));
 
         if (!c)
                 return -ENOMEM;
-        *c = (Conversation){.shim = shim, .looking = true, .found = found, .handler = *handler, .session = strdup(session)};
+        *c = (Conversation){.shim = shim, .looking = true, .found = given, .given = given, .handler = *handler, .session = strdup(session)};
         int r = c->session ? 0 : -ENOMEM;
-        if (r >= 0 && found)
+        if (r >= 0 && given)
                 r = sd_event_add_time_relative(event, &c->found_end, CLOCK_MONOTONIC, FOUND_TURN_USEC, 0, on_found_end, c);
         if (r >= 0)
                 r = shim_client_watch(shim, NULL, on_event, on_state, c);
@@ -402,7 +417,7 @@ int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char
                 free(c);
                 return r;
         }
-        turn_seat_open(&c->seat, turns, owner, shares, on_begin, c);
+        turn_seat_open(&c->seat, turns, owner, shares, given, on_begin, c);
         settle(c);
         *ret = c;
         return 0;
@@ -496,7 +511,7 @@ static int check_prompt(Conversation *c, bool operator, Fault *f) {
         int r = check_talks(c, f);
         if (r < 0)
                 return r;
-        if (c->n_queued + c->n_prompts >= PROMPTS_MAX)
+        if (c->queue.n + c->n_prompts >= PROMPTS_MAX)
                 return fault_set(f, ERROR_LIMIT, "%u prompts of session %s wait already; let it answer some", PROMPTS_MAX, c->session);
         c->seat.shares = !operator;
         r = turn_seat_check(&c->seat);
@@ -559,12 +574,12 @@ int conversation_answer(Conversation *c, uint64_t question, const char *option, 
 }
 
 bool conversation_busy(const Conversation *c) {
-        return c && !c->broken && (c->phase != TURN_NONE || c->n_queued > 0 || c->n_prompts > 0);
+        return c && !c->broken && (c->phase != TURN_NONE || c->queue.n > 0 || c->n_prompts > 0);
 }
 
 void conversation_state(const Conversation *c, ConversationState *ret) {
         *ret = (ConversationState){.reached = c->shim, .known = c->known, .ready = c->known && c->ready, .turn = c->phase != TURN_NONE,
-                                   .prompt = c->turn > 0 ? c->turn : count_taken(c) > 0 ? c->queued[0] : 0, .queued = count_waiting(c),
+                                   .prompt = c->turn > 0 ? c->turn : count_taken(c) > 0 ? c->queue.numbers[0] : 0, .queued = count_waiting(c),
                                    .n_questions = c->n_questions};
         memcpy(ret->questions, c->questions, c->n_questions * sizeof(*c->questions));
 }

@@ -3,7 +3,7 @@
 
 /* A session's conversation with its agent, as errandd knows it. The agent's client is the shim, which has the queue of prompts and goes on without errandd;
  * here is what it says of itself, who waits for its answers, and the session's place among those that wait for a turn. A shim is the payload's account's: what
- * it tells of prompts that nobody sent is no news. */
+ * it tells of prompts that nobody sent is no news, and neither a turn that it was not given nor a prompt that errandd did not send it takes a place from others. */
 
 #include "errandd/conversation-state.h"
 #include "errandd/manager.h"
@@ -15,6 +15,7 @@ typedef struct Conversation Conversation;
 
 typedef struct ConversationHandler {
         void (*update)(const Update *u, void *userdata); /* for who follows the session */
+        void (*turn)(bool given, void *userdata);        /* it is given one, or that is over: to be recorded for the next errandd. Changes nothing here */
         void *userdata;
 } ConversationHandler;
 
@@ -22,11 +23,10 @@ typedef struct ConversationHandler {
  * that returned 0. */
 typedef void (*ConversationDone)(uint64_t prompt, const char *problem, void *userdata);
 
-/* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). found: an earlier errandd
- * began it, so that it may have a turn, and has one of those that there may be at once until it says that it has none; one that says nothing within FOUND_TURN_USEC holds up
- * others no longer. */
+/* Subscribes to the shim, which tells where it is. session (its id, for the log), shim and turns are borrowed; shares: turn_seat_open(). given: an earlier errandd
+ * gave it a turn, which is one of those that there may be at once until it says that it has none; one that says nothing within FOUND_TURN_USEC holds up others no longer. */
 #define FOUND_TURN_USEC (10 * USEC_PER_SEC)
-int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool found, const ConversationHandler *handler, Conversation **ret);
+int conversation_new(sd_event *event, ShimClient *shim, Turns *turns, const char *session, uid_t owner, bool shares, bool given, const ConversationHandler *handler, Conversation **ret);
 /* The connection to its shim broke, and goes: before that client does. Nothing is lost by it: what was asked for waits for conversation_attach(), but for answers
  * and interruptions, which are told that it is not known what became of them. c may be NULL. */
 void conversation_detach(Conversation *c);

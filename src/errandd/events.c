@@ -40,6 +40,7 @@ static int read_line(const char *line, size_t size, SessionEventHandler handler,
 
 int events_read(int fd, uint64_t *offset, SessionEventHandler handler, void *userdata, unsigned *ret_damaged) {
         _cleanup_free_ char *buffer = malloc(EVENT_LINE_MAX);
+        uint64_t first = *offset;
         struct stat st;
 
         if (!buffer)
@@ -48,7 +49,7 @@ int events_read(int fd, uint64_t *offset, SessionEventHandler handler, void *use
                 return -errno;
         if ((uint64_t) st.st_size < *offset)
                 return -ESTALE;
-        for (;;) {
+        while (*offset - first < EVENTS_MAX) {
                 ssize_t n = pread(fd, buffer, EVENT_LINE_MAX, (off_t) *offset);
                 if (n < 0 && errno == EINTR)
                         continue;
@@ -70,6 +71,7 @@ int events_read(int fd, uint64_t *offset, SessionEventHandler handler, void *use
                         line = next + 1;
                 }
         }
+        return -E2BIG;
 }
 
 int events_watch(sd_event *event, int fd, sd_event_inotify_handler_t changed, void *userdata, sd_event_source **ret) {

@@ -8,6 +8,7 @@
 #include "basic/clock.h"
 
 #define EVENT_LINE_MAX (64U * 1024U)
+#define EVENTS_MAX (4U * 1024U * 1024U) /* bytes of a run: a shim writes two lines, and of bailey's at most 200 of 16 KiB */
 
 typedef enum SessionEventKind {
         SESSION_EVENT_STARTED, /* the command runs */
@@ -27,7 +28,8 @@ typedef struct SessionEvent {
 typedef void (*SessionEventHandler)(const SessionEvent *e, void *userdata);
 
 /* Reads whole lines from *offset on and moves it past them. A malformed or overlong line is skipped, and *ret_damaged counts it. -ESTALE: the file
- * is shorter than what was read, so its holder tampered with it. */
+ * is shorter than what was read, so its holder tampered with it. -E2BIG: so have EVENTS_MAX bytes, and there is more: it is read no further, as it may
+ * grow as fast as it is read. */
 int events_read(int fd, uint64_t *offset, SessionEventHandler handler, void *userdata, unsigned *ret_damaged);
 
 /* Calls `changed` when the file grows. The fd is borrowed. */

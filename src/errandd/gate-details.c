@@ -29,23 +29,6 @@ static void put_grant(GateDetails *d, const char *host, const char *duration) {
         put(d->duration, duration && grant_duration_parse(duration, &g.duration, &g.span, &problem) >= 0 ? grant_duration_text(&g, span) : duration ?: "");
 }
 
-static int read_said(sd_bus_message *m, GateDetails *d) {
-        _cleanup_free_ char *problem = NULL;
-        const char *text;
-        Say said = {};
-        int r;
-
-        r = sd_bus_message_read_basic(m, 's', &text);
-        if (r < 0)
-                return r;
-        r = say_parse(text, &said, &problem);
-        if (r < 0)
-                return r;
-        put_grant(d, said.host, said.duration);
-        say_done(&said);
-        return 0;
-}
-
 static int read_grant(sd_bus_message *m, GateDetails *d) {
         const char *host, *duration;
         int r;
@@ -86,14 +69,16 @@ static int read_project(sd_bus_message *m, GateDetails *d) {
         return r;
 }
 
-static int read_details(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *d) {
+static int read_details(sd_bus_message *m, const Say *said, const Action *action, const Session *session, uint64_t grant, GateDetails *d) {
         char buffer[TIMESPAN_TEXT_MAX];
         const Grant *g;
 
         if (action->permission == PERMISSION_CREATE)
                 return read_project(m, d);
-        if (action->kind == MEMBER_SAID)
-                return read_said(m, d);
+        if (action->kind == MEMBER_SAID) {
+                put_grant(d, said->host, said->duration);
+                return 0;
+        }
         if (streq(action->member, "Grant"))
                 return read_grant(m, d);
         g = session ? grant_list_find(session_grants(session), (uint32_t) grant) : NULL;
@@ -104,7 +89,7 @@ static int read_details(sd_bus_message *m, const Action *action, const Session *
         return 0;
 }
 
-void gate_details_read(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *ret) {
+void gate_details_read(sd_bus_message *m, const Say *said, const Action *action, const Session *session, uint64_t grant, GateDetails *ret) {
         bool create = action->permission == PERMISSION_CREATE;
 
         *ret = (GateDetails){};
@@ -112,7 +97,7 @@ void gate_details_read(sd_bus_message *m, const Action *action, const Session *s
                 put(ret->project, session_record(session)->project);
         if ((action->kind != MEMBER_METHOD && action->kind != MEMBER_SAID) || (!create && action->permission != PERMISSION_GRANT))
                 return;
-        if (read_details(m, action, session, grant, ret) < 0)
+        if (read_details(m, said, action, session, grant, ret) < 0)
                 ret->whole_project = NULL;
         (void) sd_bus_message_rewind(m, true);
         /* A message's variable without a value would stand in it as it is. */

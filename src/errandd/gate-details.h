@@ -8,6 +8,7 @@
 #include <systemd/sd-bus.h>
 
 #include "errandd/action.h"
+#include "errandd/say.h"
 #include "errandd/session.h"
 
 #define GATE_DETAIL_MAX 255U /* HOST_TEXT_MAX */
@@ -17,6 +18,6 @@ typedef struct GateDetails {
         const char *whole_project; /* of CreateSession, as it came; borrowed from the message; NULL: none */
 } GateDetails;
 
-/* session and grant: of the object, if it has one. A message of another form than it should have gives nothing: its handler refuses it. Leaves it at its
+/* said: what it says in a session's thread; of no other call is it looked at. session and grant: of the object, if it has one. A message of another form than it should have gives nothing: its handler refuses it. Leaves it at its
  * beginning. */
-void gate_details_read(sd_bus_message *m, const Action *action, const Session *session, uint64_t grant, GateDetails *ret);
+void gate_details_read(sd_bus_message *m, const Say *said, const Action *action, const Session *session, uint64_t grant, GateDetails *ret);

@@ -12,6 +12,7 @@
  * whether the caller may. Where that has to be asked, the message is held and comes through again, from the beginning, with the answer. */
 
 #define PROPERTIES "org.freedesktop.DBus.Properties"
+#define NAME_SHOWN 255 /* bytes of a name, as long as names of a message's head may be */
 
 struct Held {
         BusLink *link;
@@ -40,7 +41,7 @@ static Held *held_free(Held *h) {
 
 static void held_remove(Held *h) {
         h->link->connection->face->held_size -= h->size;
-        h->link->reserved -= h->need;
+        bus_unread_give_up(h->link, h->need);
         for (Held **p = &h->link->held; *p; p = &(*p)->next)
                 if (*p == h) {
                         *p = h->next;
@@ -81,8 +82,9 @@ static void held_answered(bool allowed, void *userdata) {
         }
 }
 
+/* Both may be texts of the message's contents, which have any length; an error that repeated that would cost a caller nothing and errandd its place. */
 static int denied(sd_bus_error *error, const char *interface, const char *member) {
-        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "%s.%s is not part of this interface", interface, member);
+        return bus_error_setf(error, BUS_ERROR_NOT_PERMITTED, "%.*s.%.*s is not part of this interface", NAME_SHOWN, interface, NAME_SHOWN, member);
 }
 
 /* All properties of an interface need the one permission that any of them needs beside none. */
@@ -124,11 +126,10 @@ static int check_machine_id(sd_bus_error *error) {
         return sd_id128_get_machine(&id) < 0 ? bus_error_set(error, BUS_ERROR_NOT_FOUND, "this machine has no id; systemd-machine-id-setup makes one") : 0;
 }
 
-/* The permission is that of what is asked for. A command that there is not is nobody's to use, whatever the session. */
-static int find_said(sd_bus_message *m, const Action **ret, sd_bus_error *error) {
+/* The permission is that of what is asked for. What is no command, or is written wrongly, is nobody's to use, whatever the session. */
+static int find_said(BusConnection *c, sd_bus_message *m, const Action **ret, sd_bus_error *error) {
         _cleanup_free_ char *problem = NULL;
         const char *text;
-        Say said = {};
         int r;
 
         if (!sd_bus_message_has_signature(m, "s"))
@@ -138,17 +139,19 @@ static int find_said(sd_bus_message *m, const Action **ret, sd_bus_error *error)
                 r = sd_bus_message_rewind(m, true);
         if (r < 0)
                 return r;
-        SayVerb verb = say_find(text);
-        if (verb < 0)
-                return say_parse(text, &said, &problem) == -EBADMSG ? bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem) : -ENOMEM;
-        if (verb != SAY_PROMPT)
-                *ret = action_find(BUS_SESSION_INTERFACE, say_verb_word(verb), MEMBER_SAID);
+        r = say_parse(text, &c->said, &problem);
+        if (r < 0)
+                return r == -EBADMSG ? bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem) : r;
+        if (c->said.verb != SAY_PROMPT)
+                *ret = action_find(BUS_SESSION_INTERFACE, say_verb_word(c->said.verb), MEMBER_SAID);
         return *ret ? 0 : denied(error, BUS_SESSION_INTERFACE, "Say");
 }
 
-static int find_action(sd_bus_message *m, const Action **ret, sd_bus_error *error) {
+static int find_action(BusConnection *c, sd_bus_message *m, const Action **ret, sd_bus_error *error) {
         const char *interface = sd_bus_message_get_interface(m), *member = sd_bus_message_get_member(m);
 
+        if (strlen(sd_bus_message_get_path(m)) > BUS_PATH_MAX) /* libsystemd's own answer would repeat it */
+                return bus_not_found(error, "object");
         if (!interface)
                 return bus_error_setf(error, BUS_ERROR_INVALID_ARGUMENT, "the call of %s names no interface", member);
         if (streq(interface, PROPERTIES))
@@ -157,7 +160,7 @@ static int find_action(sd_bus_message *m, const Action **ret, sd_bus_error *erro
         if (!*ret)
                 return denied(error, interface, member);
         if (streq(interface, BUS_SESSION_INTERFACE) && streq(member, "Say"))
-                return find_said(m, ret, error);
+                return find_said(c, m, ret, error);
         return streq(member, "GetMachineId") ? check_machine_id(error) : 0;
 }
 
@@ -234,12 +237,22 @@ static int delay(BusLink *l, sd_bus_message *m, DelayReason reason, const Action
         return -EINPROGRESS;
 }
 
+static int may_ask(const BusLink *l, sd_bus_error *error) {
+        Authorizer *a = l->connection->face->authorizer;
+        int r;
+
+        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        if (r >= 0 && l->name && a->is_busy && a->is_busy(a, l->uid))
+                r = bus_error_set(error, BUS_ERROR_LIMIT, "polkit has not answered yet what your account's last calls led to; try again in a moment");
+        return r;
+}
+
 static int may_hold(BusLink *l, sd_bus_message *m, const Passage *p, size_t *ret_size, sd_bus_error *error) {
         int r;
 
         if (l->n_held >= BUS_HELD_MAX)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "%u calls of this connection are waiting for an authorization", BUS_HELD_MAX);
-        r = bus_link_may_keep(l, ACCOUNT_HELD, error);
+        r = may_ask(l, error);
         if (r < 0)
                 return delay(l, m, DELAY_AUTHORIZATION, p->action, r, error);
         r = message_size(m, BUS_HELD_SIZE_MAX, ret_size);
@@ -282,7 +295,7 @@ static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Pa
         l->held = h;
         l->n_held++;
         b->held_size += size;
-        l->reserved += h->need;
+        bus_unread_reserve(l, h->need);
         return r;
 }
 
@@ -332,7 +345,7 @@ void gate_foresee_start(BusLink *l, Session *s) {
 
         if (!a->foresee || !l->name)
                 return;
-        gate_details_read(NULL, p.action, s, 0, &details);
+        gate_details_read(NULL, NULL, p.action, s, 0, &details);
         p.own = find_owner(l, &p, &details) == l->uid;
         q = request_of(l, l->name, &p, &details);
         if (p.own)
@@ -345,7 +358,7 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         AuthorizeRequest q;
         int r;
 
-        r = find_action(m, &p->action, error);
+        r = find_action(l->connection, m, &p->action, error);
         if (r >= 0 && !answer && p->action->large && bus_connection_postpone(l->connection, m))
                 return -EINPROGRESS;
         if (r >= 0)
@@ -353,7 +366,7 @@ static int pass(BusLink *l, sd_bus_message *m, const Held *answer, Passage *p, s
         if (r < 0 || p->action->permission == PERMISSION_PUBLIC)
                 return r;
 
-        gate_details_read(m, p->action, p->session, p->object.number, &details);
+        gate_details_read(m, &l->connection->said, p->action, p->session, p->object.number, &details);
         p->own = find_owner(l, p, &details) == l->uid;
         q = request_of(l, sd_bus_message_get_sender(m), p, &details);
         q.interactive = sd_bus_message_get_allow_interactive_authorization(m) > 0;
@@ -418,7 +431,7 @@ static int let_pass(BusLink *l, sd_bus_message *m, Passage *p, sd_bus_error *err
                 held_free(answer);
         }
         if (r != -EINPROGRESS && sd_bus_message_get_expect_reply(m) > 0)
-                bus_unread_add_answer(l, answer_size(p->action));
+                bus_unread_add_answer(l, answer_size(p->action) + (r < 0 && error->message ? strlen(error->message) : 0));
         return MIN(r, 0);
 }
 
@@ -444,6 +457,7 @@ int gate_filter(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         c->target = (BusTarget){.link = l};
         c->admitted = NULL;
         stored_receipt_list_done(&c->receipt);
+        say_done(&c->said);
         r = let_pass(l, m, &p, error);
         bus_delayed_end(l, m);
         if (r < 0)

@@ -27,6 +27,7 @@ struct LaunchClient {
         sd_event_source *child, *again;
         usec_t restarted; /* when it last had to be */
         usec_t wait;      /* after a start that failed; 0: after none */
+        uint64_t strange; /* events that made no sense */
 };
 
 uid_t launch_client_uid(const LaunchClient *l) {
@@ -68,7 +69,9 @@ static void on_event(Message *m, void *userdata) {
                 return;
         }
         if (!streq(message_type(m), "shim-exited") || json_get_string(o, "session", &session) < 0) {
-                log_warning("an event of the launcher was not understood and is ignored");
+                l->strange++;
+                if ((l->strange & (l->strange - 1)) == 0) /* the 1st, 2nd, 4th, …: it is the payload's account's */
+                        log_warning("an event of the launcher was not understood and is ignored, %llu of them so far", (unsigned long long) l->strange);
                 return;
         }
         (void) json_get_u64(o, "status", INT32_MAX, &status);

@@ -111,6 +111,7 @@ static int answer(Operation *o, const Fault *fault, const Answer *a) {
         int r;
 
         if (fault) {
+                bus_unread_add_answer(o->link, fault->text ? strlen(fault->text) : 0);
                 bus_error_set(&error, (BusError) fault->code, fault->text);
                 r = sd_bus_reply_method_error(o->call, &error);
                 sd_bus_error_free(&error);

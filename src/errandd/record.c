@@ -57,6 +57,7 @@ static const struct Field {
         {"brokerRefused", FIELD_COUNT, offsetof(SessionRecord, broker_refused), false},
         {"scopeUnit", FIELD_TEXT, offsetof(SessionRecord, scope_unit), false},
         {"brokerUnit", FIELD_TEXT, offsetof(SessionRecord, broker_unit), false},
+        {"turn", FIELD_BOOL, offsetof(SessionRecord, turn), false},
         {"ownStdio", FIELD_BOOL, offsetof(SessionRecord, own_stdio), false},
         {"diskMax", FIELD_COUNT, offsetof(SessionRecord, disk_max), false},
         {"diskCheckUsec", FIELD_COUNT, offsetof(SessionRecord, disk_check), false},

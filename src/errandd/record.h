@@ -33,6 +33,7 @@ typedef struct SessionRecord {
         uint64_t refused;    /* connections that were refused */
         uint64_t broker_refused; /* of these, what the broker of this run told */
         char *scope_unit, *broker_unit; /* of a live session, where there are units */
+        bool turn;           /* its agent was given one, which is not known to be over; of a live session */
         bool own_stdio;      /* its output goes where its caller said, and not through the shim */
         /* What it was started with, and keeps when the configuration is read again; sizes in bytes, times in usec. disk_max is never 0 then, but in a record
          * from before these were kept. */

@@ -245,25 +245,14 @@ static int deed_prompt(sd_bus_message *m, BusTarget *t, const char *text, sd_bus
 }
 
 int session_method_say(sd_bus_message *m, void *userdata, sd_bus_error *error) {
-        _cleanup_free_ char *problem = NULL;
         BusTarget *t = userdata;
+        const Say *said = bus_link_said(t->link);
         const char *text;
-        Say said = {};
-        int r;
 
-        r = sd_bus_message_read_basic(m, 's', &text);
+        int r = sd_bus_message_read_basic(m, 's', &text);
         if (r < 0)
                 return r;
-        r = say_parse(text, &said, &problem);
-        if (r == -EBADMSG)
-                return bus_error_set(error, BUS_ERROR_INVALID_ARGUMENT, problem);
-        if (r < 0)
-                return r;
-        r = said.verb == SAY_PROMPT         ? deed_prompt(m, t, text, error)
-            : deeds[said.verb].now          ? do_now(m, t, &said, error)
-                                            : do_later(m, t, &said, error);
-        say_done(&said);
-        return r;
+        return said->verb == SAY_PROMPT ? deed_prompt(m, t, text, error) : deeds[said->verb].now ? do_now(m, t, said, error) : do_later(m, t, said, error);
 }
 
 int session_method_prompt(sd_bus_message *m, void *userdata, sd_bus_error *error) {

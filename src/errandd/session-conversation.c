@@ -34,6 +34,13 @@ static void on_update(const Update *u, void *userdata) {
                 o->session_update(s, u, o->userdata);
 }
 
+static void on_turn(bool given, void *userdata) {
+        Session *s = ((Run *) userdata)->session;
+
+        s->record->turn = given;
+        (void) session_save(s);
+}
+
 void run_converse(Run *run) {
         Session *s = run->session;
         Manager *m = s->manager;
@@ -41,8 +48,8 @@ void run_converse(Run *run) {
         if (!s->record->protocol || !run->shim || run->conversation)
                 return;
         /* Who is an operator is known when one asks. */
-        int r = conversation_new(m->event, run->shim, &m->turns, s->record->id, s->record->owner, m->mode->project_names, run->found,
-                                 &(ConversationHandler){.update = on_update, .userdata = run}, &run->conversation);
+        int r = conversation_new(m->event, run->shim, &m->turns, s->record->id, s->record->owner, m->mode->project_names, run->found && s->record->turn,
+                                 &(ConversationHandler){.update = on_update, .turn = on_turn, .userdata = run}, &run->conversation);
         if (r < 0)
                 log_session_error_errno(r, s->record->id, "its agent cannot be talked to: %m");
 }

@@ -165,13 +165,22 @@ void run_take_lines(Run *run) {
 
         if (run->events < 0 || !run->events_watch)
                 return;
+        uint64_t before = s->record->events_length;
         int r = events_read(run->events, &s->record->events_length, on_line, run, &damaged);
+        run->events_taken += s->record->events_length - before;
+        if (r >= 0 && run->events_taken >= EVENTS_MAX)
+                r = -E2BIG;
         if (r < 0) {
                 run->events_watch = sd_event_source_disable_unref(run->events_watch);
                 session_notice(s, "tampering", "the events of the session %s; nothing more is taken from them",
-                               r == -ESTALE ? "were made shorter" : "cannot be read");
-        } else if (damaged > 0)
-                log_session_warning(s->record->id, "%u lines of its events were not understood", damaged);
+                               r == -ESTALE ? "were made shorter" : r == -E2BIG ? "are more than a shim writes" : "cannot be read");
+                return;
+        }
+        run->events_damaged += damaged;
+        if (run->events_damaged >= MAX(2 * run->events_damaged_told, UINT64_C(1))) { /* again when they are twice as many: whoever floods does not fill the log */
+                run->events_damaged_told = run->events_damaged;
+                log_session_warning(s->record->id, "%llu lines of its events were not understood so far", (unsigned long long) run->events_damaged);
+        }
 }
 
 void run_read_events(Run *run) {

@@ -96,6 +96,8 @@ typedef struct Run {
         bool shim_stops;          /* it has been asked to stop */
         bool shim_killed;         /* and, since it did not, been sent SIGKILL, which is repeated */
         int events;
+        uint64_t events_taken; /* bytes */
+        uint64_t events_damaged, events_damaged_told; /* lines */
         sd_event_source *events_watch;
         bool started, exited;     /* as the events say */
         char *exit_reason, *exit_text;

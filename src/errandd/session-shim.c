@@ -70,11 +70,11 @@ static int reach_again(Run *run) {
         return r;
 }
 
-/* The 1st, 2nd, 4th, … is logged: whoever breaks it on and on does not fill the log. */
+/* The 1st, 2nd, 4th, … is logged: whoever breaks it on and on does not fill the log. None: it is the first that there is. */
 static void log_break(Run *run) {
-        uint64_t n = ++run->shim_link.breaks;
+        uint64_t n = run->shim_link.breaks;
 
-        if ((n & (n - 1)) == 0)
+        if (n > 0 && (n & (n - 1)) == 0)
                 log_session_warning(run->session->record->id, "errandd's connection to its shim broke, %llu times so far, and was made anew", (unsigned long long) n);
 }
 
@@ -134,6 +134,7 @@ static void on_gone(void *userdata) {
                 run_check_finished(run);
                 return;
         }
+        l->breaks++;
         if (now_monotonic() - l->since >= CALM_USEC)
                 l->pause = 0;
         if (l->pause == 0 && reach_again(run) >= 0) {

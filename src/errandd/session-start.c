@@ -151,9 +151,6 @@ static int mint(Run *run, Fault *f) {
 static int name_units(Run *run) {
         SessionRecord *record = run->session->record;
 
-        record->scope_unit = mfree(record->scope_unit);
-        record->broker_unit = mfree(record->broker_unit);
-        record->broker_refused = 0;
         return run->port > 0 && run->session->manager->mode->units ? broker_unit_name(record->id, &record->broker_unit) : 0;
 }
 
@@ -180,51 +177,39 @@ static int on_startup_timeout(_unused_ sd_event_source *source, _unused_ uint64_
         return 0;
 }
 
-/* As it was, and as it is on disk: nothing of a start that was refused is there later. */
-static int restore_record(SessionRecord *record, const char *text, size_t size) {
-        _cleanup_(session_record_freep) SessionRecord *before = NULL;
-        _cleanup_free_ char *problem = NULL;
-
-        int r = session_record_parse(record->id, text, size, &before, &problem);
-        if (r < 0)
-                return r;
-        SessionRecord now = *record;
-        *record = *before;
-        *before = now;
-        return 0;
-}
-
+/* Of the run before; their texts are the caller's. */
 static void reset_record(SessionRecord *record) {
         record->started = record->ended = 0;
-        record->exit_reason = mfree(record->exit_reason);
-        record->exit_text = mfree(record->exit_text);
-        record->exit_status = 0;
+        record->exit_reason = record->exit_text = record->scope_unit = record->broker_unit = NULL;
+        record->exit_status = record->broker_refused = 0;
         record->project_bytes = record->system_bytes = 0;
         record->disk_max = 0;
-        record->own_stdio = false;
+        record->own_stdio = record->turn = false;
 }
 
-static int note_start(Session *s, Fault *f) {
-        _cleanup_free_ char *before = NULL;
-        size_t size;
+static void free_run_texts(SessionRecord *record) {
+        free(record->exit_reason);
+        free(record->exit_text);
+        free(record->scope_unit);
+        free(record->broker_unit);
+}
 
-        int r = session_record_format(s->record, &before, &size);
-        if (r < 0)
-                return fault_set(f, ERROR_SETUP, "out of memory");
-        reset_record(s->record);
+/* A start that is refused leaves the record as it was, and as it is on disk. */
+static int note_start(Session *s, Fault *f) {
+        SessionRecord *record = s->record, before = *record;
+
+        reset_record(record);
         session_keep_limits(s, s->run->config);
         for (size_t i = 0; i < ELEMENTSOF(s->stdio); i++)
-                s->record->own_stdio |= s->stdio[i] >= 0;
-        r = name_units(s->run);
+                record->own_stdio |= s->stdio[i] >= 0;
+        int r = name_units(s->run);
         if (r >= 0)
                 r = session_set_state(s, SESSION_STARTING);
+        free_run_texts(r >= 0 ? &before : record);
         if (r >= 0)
                 return 0;
-        (void) fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", s->record->id, strerror(-r));
-        int q = restore_record(s->record, before, size);
-        if (q < 0)
-                log_session_warning_errno(q, s->record->id, "how it ended before is not known any more: %m");
-        return r;
+        *record = before;
+        return fault_set(f, ERROR_STORAGE, "the record of session %s cannot be written: %s", record->id, strerror(-r));
 }
 
 int session_start(Session *s, Done done, void *userdata, Fault *f) {

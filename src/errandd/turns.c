@@ -86,9 +86,10 @@ void turns_limit(Turns *t, uint64_t running_max, uint64_t waiting_max) {
         call(t);
 }
 
-void turn_seat_open(TurnSeat *s, Turns *t, uid_t uid, bool shares, void (*begin)(void *userdata), void *userdata) {
-        *s = (TurnSeat){.turns = t, .uid = uid, .shares = shares, .begin = begin, .userdata = userdata, .next_seat = t->seats};
+void turn_seat_open(TurnSeat *s, Turns *t, uid_t uid, bool shares, bool running, void (*begin)(void *userdata), void *userdata) {
+        *s = (TurnSeat){.turns = t, .uid = uid, .shares = shares, .running = running, .begin = begin, .userdata = userdata, .next_seat = t->seats};
         t->seats = s;
+        t->running += running;
 }
 
 void turn_seat_close(TurnSeat *s) {
@@ -113,23 +114,23 @@ int turn_seat_check(const TurnSeat *s) {
         const Turns *t = s->turns;
 
         /* It would begin at once, so that it works with a queue of no length too. */
-        if (s->ready && !s->running && s->waiting == 0 && may_run(s) && t->running + t->waiting < t->running_max)
+        if (s->ready && !s->running && !s->lined && s->waiting == 0 && may_run(s) && t->running + t->waiting < t->running_max)
                 return 0;
         if (t->waiting >= t->waiting_max)
                 return -ENOSPC;
         return s->shares && waiting_of(t, s->uid) >= half(t->waiting_max) ? -EDQUOT : 0;
 }
 
-void turn_seat_set(TurnSeat *s, bool ready, bool running, uint64_t waiting, uint64_t asking) {
+void turn_seat_set(TurnSeat *s, bool ready, bool running, bool wants, uint64_t waiting) {
         Turns *t = s->turns;
 
+        running = running && s->running;
+        wants = wants && ready && !running;
         t->waiting = t->waiting - s->waiting + waiting;
         t->running = t->running - s->running + running;
         s->ready = ready;
         s->running = running;
         s->waiting = waiting;
-        s->asking = asking;
-        bool wants = ready && !running && waiting > asking;
         if (wants && !s->lined)
                 line_up(s);
         else if (!wants && s->lined)

@@ -26,8 +26,7 @@ struct TurnSeat {
         bool shares;    /* its account has at most half of everything: it is no operator */
         bool ready;     /* a turn could begin */
         bool running, lined;
-        uint64_t waiting; /* prompts without a turn, those included that are on their way to it */
-        uint64_t asking;  /* of these, on their way */
+        uint64_t waiting; /* prompts without a turn that count, those included that are on their way to it */
         /* A turn is the seat's: begin it. Called from within any function below; may call turn_seat_set(). */
         void (*begin)(void *userdata);
         void *userdata;
@@ -36,10 +35,12 @@ struct TurnSeat {
 /* What there is counts at once; turns that go on beyond it do so. */
 void turns_limit(Turns *t, uint64_t running_max, uint64_t waiting_max);
 
-void turn_seat_open(TurnSeat *s, Turns *t, uid_t uid, bool shares, void (*begin)(void *userdata), void *userdata);
+/* running: an earlier errandd let it begin one, which goes on. */
+void turn_seat_open(TurnSeat *s, Turns *t, uid_t uid, bool shares, bool running, void (*begin)(void *userdata), void *userdata);
 void turn_seat_close(TurnSeat *s); /* begin is not called any more; a zeroed one is fine */
 
 /* Whether one more prompt may wait, or would not have to. -ENOSPC: as many as may wait do; -EDQUOT: its account's half does. */
 int turn_seat_check(const TurnSeat *s);
-/* What is known of the session now. Its turn is one that was let begin, or that goes on without that: an earlier errandd let it. */
-void turn_seat_set(TurnSeat *s, bool ready, bool running, uint64_t waiting, uint64_t asking);
+/* What is known of the session now. running: its turn goes on, which counts if it was let begin; what is no more running has to be let begin again. wants: a prompt
+ * is there that could have the next. */
+void turn_seat_set(TurnSeat *s, bool ready, bool running, bool wants, uint64_t waiting);

@@ -35,7 +35,8 @@ int bus_error_to_errno(BusError e) {
 }
 
 int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
-        _cleanup_free_ char *escaped = NULL;
+        _cleanup_free_ char *escaped = NULL, *cut = NULL;
+        size_t max;
 
         if (!bus_error_to_name(e))
                 e = BUS_ERROR_SETUP; /* a failure without a name is still a failure */
@@ -44,6 +45,11 @@ int bus_error_set(sd_bus_error *ret, BusError e, const char *text) {
         if (!utf8_valid(text)) {
                 escaped = string_escape_control(text);
                 text = escaped ?: "out of memory";
+        }
+        max = e == BUS_ERROR_CONFIGURATION ? BUS_ERROR_PROBLEMS_MAX : BUS_ERROR_TEXT_MAX;
+        if (strlen(text) > max) {
+                cut = strndup(text, utf8_cut(text, strlen(text), max));
+                text = cut ?: "out of memory";
         }
         sd_bus_error_set(ret, bus_error_to_name(e), text);
         return -bus_error_to_errno(e);

@@ -29,6 +29,10 @@ const char *bus_error_to_name(BusError e); /* NULL for none */
 BusError bus_error_from_name(const char *name);
 int bus_error_to_errno(BusError e); /* positive; 0 for none */
 
-/* Sets *ret and returns the error's negative errno, as a handler does. Text that is not UTF-8 is escaped: the bus carries no other. */
+#define BUS_ERROR_TEXT_MAX 2048U /* bytes */
+#define BUS_ERROR_PROBLEMS_MAX 8192U /* of BUS_ERROR_CONFIGURATION: each problem has a line */
+
+/* Sets *ret and returns the error's negative errno, as a handler does. Text that is not UTF-8 is escaped: the bus carries no other. What is longer than
+ * these is cut. */
 int bus_error_set(sd_bus_error *ret, BusError e, const char *text);
 int bus_error_setf(sd_bus_error *ret, BusError e, const char *format, ...) _printf_(3, 4);

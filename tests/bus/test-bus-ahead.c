@@ -301,8 +301,8 @@ static void test_silent(void) {
 
         begin();
         authorizer_polkit_set_ahead(w.authorizer, USEC_PER_MSEC);
-        authorizer_polkit_set_timeouts(w.authorizer, 20 * USEC_PER_MSEC, USEC_INFINITY);
         make(POLKIT_HANG);
+        authorizer_polkit_set_timeouts(w.authorizer, 20 * USEC_PER_MSEC, USEC_INFINITY); /* of Start, not of what came before */
         begin_start(w.client, false, &waiting);
         finish(&waiting, "NotPermitted"); /* when Start's own question is over, too */
         CHECK_INT(w.polkit.asked, 3);

@@ -102,6 +102,7 @@ class Errandd(Service):
         """Meanwhile another client is answered."""
         argv = [errand_test.program("test-fuzz-bus"), self.address, str(UID), str(seed), str(seconds or 600), str(calls), what]
         other, slowest = self.client(), 0
+        names = self.names(other)
         with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
             while process.poll() is None:
                 start = time.monotonic()
@@ -113,6 +114,14 @@ class Errandd(Service):
         print(f"# seed {seed}, {what}: {said.strip()}; another client waited {slowest * 1000:.0f} ms at most", flush=True)
         self.t.equal(process.returncode, 0, f"the caller's word: {said}")
         self.t.check(slowest < LATE, f"another client waited {slowest} s")
+        # That its connections have gone has come to errandd by then, and what it kept for them has gone as well.
+        errand_launch.wait_for(lambda: self.names(other) <= names)
+        other.call(ROOT, "org.freedesktop.DBus.Peer", "Ping")
+
+    @staticmethod
+    def names(client):
+        """Of all connections to the bus."""
+        return set(client.call_bus("ListNames")[0])
 
     def leave(self):
         """A sanitizer tells by the exit code what it found, and writes it to the log."""
@@ -133,6 +142,8 @@ def begin(t):
     errand_launch.wait_for(lambda: "waits for a prompt" in service.owner.call(f"{ROOT}/session/c3", SESSION, "Say", "s", "!status")[0])
     service.owner.call(f"{ROOT}/session/a1", SESSION, "Grant", "ss", "one.example.org", "always")
     t.equal(service.owner.call(f"{ROOT}/session/a1", SESSION, "Describe")[0]["State"], "running", "state of a1")
+    for name in ("a1", "b2", "c3"):
+        service.settled(name)
     return service
 
 

@@ -283,8 +283,11 @@ static void test_details(void) {
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant api.example.com");
         check_details(&r, "member=!grant;session=b2;host=api.example.com;duration=once;project=web;");
         reply_done(&r);
+        strcpy(w.polkit.details, "none");
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!grant");
-        check_details(&r, "member=!grant;session=b2;host=-;duration=-;project=web;");
+        CHECK_STR(w.polkit.details, "none");
+        /* Written wrongly it is nobody's, and nobody is asked. */
+        CHECK(strstr(r.error, "InvalidArgument") && strstr(r.text, "!grant is written: !grant HOST"));
         reply_done(&r);
         r = call(&w.bus->world, w.client, B2, BUS_SESSION_INTERFACE, "Say", "s", "!revoke api.example.com");
         check_details(&r, "member=!revoke;session=b2;host=api.example.com;duration=-;project=web;");
@@ -383,6 +386,39 @@ static void test_bounded(void) {
         end();
 }
 
+/* Of one that comes back again and again polkit has no more questions than of one that stays. */
+static void test_returning(void) {
+        Waiting waiting[BUS_ACCOUNT_HELD_MAX], again;
+        sd_bus *other;
+
+        begin();
+        w.bus->world.bus->delay_usec = 10 * USEC_PER_MSEC;
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                start(waiting + i, w.client, false);
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                waiting_done(waiting + i);
+        sd_bus_close_unref(w.client);
+        while (w.polkit.cancelled < BUS_ACCOUNT_HELD_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        w.client = message_bus_client(w.bus, message_bus_account());
+        call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), &again);
+        finish(&again, "LimitExceeded");
+        CHECK_INT(w.polkit.asked, BUS_ACCOUNT_HELD_MAX);
+        if (message_bus_stranger() != message_bus_account()) {
+                other = message_bus_client(w.bus, message_bus_stranger());
+                start(&again, other, false);
+                waiting_done(&again);
+                sd_bus_close_unref(other);
+        }
+        fake_polkit_answer(&w.polkit, true);
+        message_bus_settle(w.bus, w.bus->service);
+        CHECK_INT(w.bus->world.manager->acts, 0);
+        start(&again, w.client, false);
+        fake_polkit_answer(&w.polkit, false);
+        finish(&again, "NotFound");
+        end();
+}
+
 static void test_daemon_ends(void) {
         Waiting waiting;
 
@@ -411,6 +447,7 @@ int main(void) {
         RUN(test_operator, "an operator is owner of everything, and asked about like others for the rest");
         RUN(test_root, "C195: uid 0 passes unasked, no uid and no name do not");
         RUN(test_bounded, "questions of one account are bounded");
+        RUN(test_returning, "C204: questions that were withdrawn count until polkit has answered");
         RUN(test_daemon_ends, "a question is withdrawn when errandd ends");
         return TEST_END();
 }

@@ -43,6 +43,24 @@ static BusLink *link_of(sd_bus *client) {
         return NULL;
 }
 
+/* As if it had so much of answers to take. */
+static void put(BusLink *l, uint64_t answers) {
+        uint64_t more = answers - l->unread.answers;
+
+        l->unread.answers += more;
+        l->counted += more;
+        b->world.bus->unread += more;
+}
+
+/* The sum that is kept is that of all. */
+static void check_sum(void) {
+        uint64_t sum = 0;
+
+        for (const BusLink *l = b->world.bus->links; l; l = l->next)
+                sum += bus_unread_total(l) + l->reserved;
+        CHECK_INT(b->world.bus->unread, sum);
+}
+
 static void check_counted(sd_bus *client, const char *path, const char *interface, const char *member, const char *types, const char *first, const char *second) {
         BusLink *l = link_of(client);
         uint64_t before = l->unread.answers;
@@ -56,6 +74,7 @@ static void check_counted(sd_bus *client, const char *path, const char *interfac
         if (!fine)
                 printf("# %s of %s: %zu bytes, counted as %llu\n", member, path, size, (unsigned long long) counted);
         CHECK(fine);
+        check_sum();
         reply_done(&r);
 }
 
@@ -83,6 +102,44 @@ static void test_sizes(void) {
         check_counted(client, BUS_ROOT, BUS_MANAGER_INTERFACE, "ListGrants", "s", "s1", NULL);
         check_counted(client, BUS_SESSION_ROOT "/s1", BUS_SESSION_INTERFACE, "Describe", NULL, NULL, NULL);
         check_counted(client, BUS_SESSION_ROOT "/s1", BUS_SESSION_INTERFACE, "Say", "s", "!help", NULL);
+        sd_bus_close_unref(client);
+        b = message_bus_free(b);
+}
+
+static void check_refused(sd_bus *client, const char *path, const char *interface, const char *member, const char *first, const char *second) {
+        BusLink *l = link_of(client);
+        uint64_t before = l->unread.answers;
+        size_t size = 0;
+
+        Reply r = call(&b->world, client, path, interface, member, first ? "ss" : NULL, first, second);
+        CHECK(r.failed && message_size(r.message, SIZE_MAX, &size) >= 0);
+        CHECK(size <= 2 * BUS_UNREAD_CALL_BYTES && l->unread.answers - before >= size);
+        reply_done(&r);
+}
+
+/* An error that repeats what was said wrongly has a bound, and counts as well. */
+static void test_errors(void) {
+        char path[65536], text[65536];
+        sd_bus *client;
+
+        begin();
+        client = message_bus_client(b, message_bus_account());
+        memset(path, 'x', sizeof(path) - 1);
+        path[0] = '/';
+        path[sizeof(path) - 1] = 0;
+        memset(text, '\n', sizeof(text) - 1);
+        text[sizeof(text) - 1] = 0;
+        Reply r = call(&b->world, client, BUS_ROOT, PROPERTIES, "Get", "ss", BUS_MANAGER_INTERFACE, "Version");
+        reply_done(&r);
+        link_of(client)->ping = sd_bus_slot_ref(b->world.bus->connections->slots[0]);
+        check_refused(client, BUS_ROOT, PROPERTIES, "Get", path, "Version");
+        check_refused(client, BUS_ROOT, PROPERTIES, "Get", text, "Version");
+        check_refused(client, BUS_ROOT, PROPERTIES, "Get", BUS_MANAGER_INTERFACE, text);
+        check_refused(client, path, PROPERTIES, "Get", BUS_MANAGER_INTERFACE, "Version");
+        check_refused(client, path, "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL);
+        path[BUS_PATH_MAX] = 0; /* the longest that is looked for */
+        check_refused(client, path, "org.freedesktop.DBus.Introspectable", "Introspect", NULL, NULL);
+        check_refused(client, path, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", NULL, NULL);
         sd_bus_close_unref(client);
         b = message_bus_free(b);
 }
@@ -128,8 +185,94 @@ static sd_bus *stuck_client(uint64_t counted) {
         while (link_of(client)->unread.answers < (uint64_t) LARGE * SESSIONS * BUS_UNREAD_OBJECT_BYTES)
                 CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
         message_bus_settle(b, b->service);
-        link_of(client)->unread.answers += counted;
+        put(link_of(client), link_of(client)->unread.answers + counted);
         return client;
+}
+
+/* The number of errandd's last message. */
+static uint64_t last_number(sd_bus *client) {
+        uint64_t number = 0;
+
+        Reply r = call(&b->world, client, BUS_ROOT, PROPERTIES, "Get", "ss", BUS_MANAGER_INTERFACE, "Version");
+        CHECK(sd_bus_message_get_cookie(r.message, &number) >= 0);
+        reply_done(&r);
+        return number;
+}
+
+/* An answer to a call of errandd's that nobody has read. */
+static void answer_blindly(sd_bus *client, uint64_t number) {
+        sd_bus_message *called = NULL, *m = NULL;
+        const char *name;
+
+        CHECK(sd_bus_get_unique_name(b->service, &name) >= 0);
+        CHECK(sd_bus_message_new_method_call(client, &called, name, "/", "org.freedesktop.DBus.Peer", "Ping") >= 0);
+        CHECK(sd_bus_message_set_sender(called, name) >= 0 && sd_bus_message_seal(called, number, 0) >= 0);
+        CHECK(sd_bus_message_new_method_return(called, &m) >= 0 && sd_bus_send(client, m, NULL) >= 0 && sd_bus_flush(client) >= 0);
+        sd_bus_message_unref(called);
+        sd_bus_message_unref(m);
+}
+
+/* Who reads nothing cannot say that it has, by the numbers that errandd's messages have for everybody. */
+static void test_forged(void) {
+        sd_bus *same, *stuck;
+        uint64_t first, last, unread;
+
+        begin();
+        same = message_bus_client(b, message_bus_account());
+        first = last_number(same);
+        stuck = stuck_client(0);
+        CHECK(link_of(stuck)->ping);
+        last = last_number(same);
+        unread = link_of(stuck)->unread.answers;
+        for (uint64_t n = first; n <= last && n - first < 1000; n++)
+                answer_blindly(stuck, n);
+        /* What it sends behind them comes behind them. */
+        sd_bus_message *m = call_new(stuck, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe");
+        CHECK(sd_bus_send(stuck, m, &last) >= 0 && sd_bus_flush(stuck) >= 0);
+        sd_bus_message_unref(m);
+        while (!link_of(stuck)->subscribed)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        CHECK(link_of(stuck)->unread.answers >= unread);
+        sd_bus_close_unref(stuck);
+        sd_bus_close_unref(same);
+        b = message_bus_free(b);
+}
+
+static size_t count_pings(void) {
+        size_t n = 0;
+
+        for (BusLink *l = b->world.bus->links; l; l = l->next)
+                n += !!l->ping;
+        return n;
+}
+
+/* The bus daemon lets 128 calls of errandd's be without an answer, and polkit is asked by such ones as well. */
+static void test_pings(void) {
+        sd_bus *mute[BUS_UNREAD_PINGS_ACCOUNT_MAX + 2];
+
+        begin();
+        for (size_t i = 0; i < ELEMENTSOF(mute); i++) {
+                mute[i] = message_bus_client(b, message_bus_account());
+                check_get(mute[i], "no error");
+                CHECK(sd_bus_detach_event(mute[i]) >= 0);
+                link_of(mute[i])->unread.answers = BUS_UNREAD_PING_BYTES;
+                bus_unread_ask(link_of(mute[i]));
+        }
+        message_bus_settle(b, b->service);
+        CHECK_INT(count_pings(), BUS_UNREAD_PINGS_ACCOUNT_MAX);
+        /* Another account's turn does not depend on it. */
+        link_of(mute[ELEMENTSOF(mute) - 1])->uid = 77777;
+        link_of(mute[ELEMENTSOF(mute) - 1])->ping_waits = false;
+        bus_unread_ask(link_of(mute[ELEMENTSOF(mute) - 1]));
+        CHECK(link_of(mute[ELEMENTSOF(mute) - 1])->ping);
+        /* When one goes, the next one is asked. */
+        CHECK(!link_of(mute[ELEMENTSOF(mute) - 2])->ping);
+        mute[0] = sd_bus_close_unref(mute[0]);
+        while (!link_of(mute[ELEMENTSOF(mute) - 2])->ping)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        for (size_t i = 0; i < ELEMENTSOF(mute); i++)
+                sd_bus_close_unref(mute[i]);
+        b = message_bus_free(b);
 }
 
 static void test_refused(void) {
@@ -148,7 +291,7 @@ static void test_refused(void) {
         if (message_bus_stranger() != message_bus_account())
                 check_get(other, "no error");
         /* Who does not read is told a few times, and then no more. */
-        link_of(same)->unread.refusals = 2 * BUS_UNREAD_REFUSALS_MAX;
+        link_of(same)->unread.refusals = 2 * BUS_UNREAD_REFUSALS_MAX; /* beside the sum */
         link_of(same)->ping = link_of(same)->ping ?: sd_bus_slot_ref(b->world.bus->connections->slots[0]);
         call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), &waiting);
         message_bus_settle(b, same);
@@ -177,7 +320,7 @@ static void test_stuck(void) {
         for (unsigned i = 0; i < 64; i++)
                 check_get(same, "no error");
         /* Above the bound they wait, and when it goes they are served. */
-        link_of(stuck)->unread.answers += BUS_UNREAD_ANSWER_MAX / 4;
+        put(link_of(stuck), link_of(stuck)->unread.answers + BUS_UNREAD_ANSWER_MAX / 4);
         for (unsigned i = 0; i < ELEMENTSOF(waiting); i++)
                 call_start(same, call_new(same, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe"), waiting + i);
         message_bus_settle(b, same);
@@ -297,12 +440,13 @@ static void check_max(BusLink *l, uint64_t others, uint64_t own, int expected) {
         uid_t uid = other->uid;
 
         other->uid = 77777;
-        other->unread.answers = others;
-        l->unread.answers = own;
+        put(other, others);
+        put(l, own);
         CHECK_INT(bus_unread_may_answer(l, &error) > 0, expected);
         sd_bus_error_free(&error);
         other->uid = uid;
-        l->unread.answers = other->unread.answers = 0;
+        put(l, 0);
+        put(other, 0);
 }
 
 /* However many accounts join, the bus daemon's limit is not reached. */
@@ -358,7 +502,10 @@ static void test_head(void) {
 int main(void) {
         log_setup("errandd-test", LOG_LEVEL_WARNING);
         RUN(test_sizes, "C204: an answer counts for as many bytes as it has, or more");
+        RUN(test_errors, "C204: an error is short whatever it is about, and counts, too");
         RUN(test_asked, "C204: a client that reads has nothing left to read");
+        RUN(test_forged, "C204: one that reads nothing cannot answer what it is asked");
+        RUN(test_pings, "C204: connections that do not answer leave errandd its other calls");
         RUN(test_refused, "C204: an account that reads nothing is refused, then not answered; others are");
         RUN(test_stuck, "C204: one that reads nothing leaves its account the rest, and calls above that wait until it goes");
         RUN(test_delayed_gone, "C204: calls that wait for room are bounded, and go with their client");

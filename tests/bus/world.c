@@ -107,7 +107,8 @@ static int on_reply(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *er
 
 void call_start(sd_bus *client, sd_bus_message *m, Waiting *w) {
         *w = (Waiting){};
-        if (sd_bus_call_async(client, &w->slot, m, on_reply, w, 10 * USEC_PER_SEC) < 0)
+        /* However long it takes: what hangs is ended by who runs the test. */
+        if (sd_bus_call_async(client, &w->slot, m, on_reply, w, UINT64_MAX) < 0)
                 abort();
         sd_bus_message_unref(m);
 }

@@ -119,7 +119,8 @@ class Provider:
 class Broker:
     """A broker process. Broker(t).start(allow=[…]) sets it up and hands a listener over."""
 
-    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=(), files=None, log_file=None):
+    def __init__(self, t, session="s1", environment=None, own_account=False, arguments=(), files=None, log_file=None, supervised=False):
+        """supervised: its control is connected before it runs, and never finds it without."""
         self.t = t
         self.session = session
         self.directory = t.enter(errand_test.temporary_directory("errand-broker-"))
@@ -138,6 +139,7 @@ class Broker:
         self.killed = False
         self.files = files
         self.log_file = log_file  # to which the log goes instead of to log()
+        self.supervised = supervised
         self._start(environment or {}, own_account, arguments)
 
     def _start(self, environment, own_account, arguments):
@@ -148,6 +150,8 @@ class Broker:
             os.chmod(path, 0o666)
             s.listen(16)
             listeners.append(s)
+        if self.supervised:
+            self.connect_control()
         command = ["prlimit", f"--nofile={self.files}:{self.files}"] if self.files else []
         command.append(errand_test.program("test-activate"))
         if os.getuid() == 0 and not own_account:

@@ -241,6 +241,8 @@ class Connection:
                 self.sock.settimeout(self.timeout)
             if m["kind"] == SIGNAL:
                 self.signals.append(m)
+            elif m["kind"] == METHOD:
+                self.answer_ping(m)
 
 
 CONNECT = """import socket, sys

@@ -16,7 +16,7 @@ class Conversation:
 
     def __init__(self, launcher, name, *options, ready=True, **more):
         times = {key: more.pop(key) for key in ("startupMs", "questionMs", "abortMs") if key in more}
-        self.session = launcher.session(name, "./acp-agent", *options, conversation={**TIMES, **times}, **more)
+        self.session = launcher.session(name, "./acp-agent", "--await", "watched", *options, conversation={**TIMES, **times}, **more)
         agent = os.path.join(self.session.project, "acp-agent")
         shutil.copyfile(errand_test.source("tests", "session", "acp-agent"), agent)
         os.chmod(agent, 0o755)
@@ -25,8 +25,10 @@ class Conversation:
         self.channel = None
         self.watch()
         launcher.t.defer(self.close)
+        with open(os.path.join(self.session.project, "watched"), "w", encoding="ascii"):  # before, it would not be told that the agent is ready
+            pass
         if ready:
-            self.ready = self.update("ready") if not self.status["conversation"]["ready"] else {}
+            self.ready = self.update("ready")
 
     def watch(self):
         """As an errandd that has just come."""

@@ -353,15 +353,21 @@ def processes(word):
     return found
 
 
-def children(pid):
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as f:
-                fields = f.read().rpartition(")")[2].split()
-                if int(fields[1]) == pid and fields[0] != "Z":
-                    found.append(int(name))
+def living():
+    """{pid: (parent, name)} of all that live, each looked at once: what is short-lived has gone at a second look."""
+    found = {}
+    for number in os.listdir("/proc"):
+        if number.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{number}/stat", encoding="utf-8", errors="replace") as f:
+                name, _, rest = f.read().partition("(")[2].rpartition(") ")
+                fields = rest.split()
+                if fields[0] not in "ZX":
+                    found[int(number)] = int(fields[1]), name
     return found
+
+
+def children(pid):
+    return [child for child, (parent, _) in living().items() if parent == pid]
 
 
 def words_of(pid):
@@ -414,20 +420,17 @@ def wait_for(condition):
         time.sleep(0.01)
 
 
-def descendants(pid):
+def descendants(pid, known=None):
+    known = known or living()
     found = []
-    for child in children(pid):
-        found += [child, *descendants(child)]
+    for child in [child for child, (parent, _) in known.items() if parent == pid]:
+        found += [child, *descendants(child, known)]
     return found
 
 
 def children_named(s, name):
-    found = []
-    for pid in descendants(s.pid):
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as f:
-            if f.read().strip() == name:
-                found.append(pid)
-    return found
+    known = living()
+    return [pid for pid in descendants(s.pid, known) if known[pid][1] == name]
 
 
 def status_of(pid, name):

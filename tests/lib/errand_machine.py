@@ -116,7 +116,7 @@ class Remote:
         self.name, self.unit = name, name if name.endswith(".service") else f"{name}.service"
         program = f"/usr/bin/python3 {source('tests/machine/remote.py')} {name}"
         if os.path.exists(f"/usr/lib/systemd/system/{self.unit}"):
-            unit(f"{self.unit}.d/remote.conf", f"[Service]\nType=simple\nRestart=no\nExecStart=\nExecStart={program}\n")
+            unit(f"{self.unit}.d/remote.conf", f"[Service]\nType=simple\nRestart=no\nWatchdogSec=0\nExecStart=\nExecStart={program}\n")
             good("systemctl", "start", self.unit)
         else:
             good("systemd-run", f"--unit={self.unit}", f"--property=User={account}", *program.split())

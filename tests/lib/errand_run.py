@@ -43,14 +43,19 @@ def stat_of(pid):
     return name, fields[0], int(fields[1])
 
 
-def family(pid):
-    """pid → name, of a process and its descendants that live; each after its parent."""
+def relatives(pid):
+    """pid → (name, parent), of a process and its descendants that live; each after its parent."""
     known = {int(entry): stat for entry in os.listdir("/proc") if entry.isdigit() and (stat := stat_of(entry))}
     found, level = {}, [pid] if pid in known else []
     while level:
-        found |= {p: known[p][0] for p in level}
+        found |= {p: (known[p][0], known[p][2]) for p in level}
         level = [p for p, stat in known.items() if stat[2] in level and stat[1] not in "ZX"]
     return found
+
+
+def family(pid):
+    """The same, pid → name."""
+    return {p: name for p, (name, _) in relatives(pid).items()}
 
 
 class Watched:
@@ -169,8 +174,8 @@ class Errand:
         """errandd and all that it has started, pid → name; a session's own processes as well. Without the launcher's forks, which come and go when it
         likes: one measures the disk each time, one becomes a shim."""
         pid = self.pid()
-        found = family(pid) if pid else {}
-        return {p: name for p, name in found.items() if name != LAUNCHER or not (stat := stat_of(p)) or found.get(stat[2]) != LAUNCHER}
+        found = relatives(pid) if pid else {}
+        return {p: name for p, (name, parent) in found.items() if name != LAUNCHER or found.get(parent, ("",))[0] != LAUNCHER}
 
     def find(self, name):
         """The pids of errandd and its descendants of that name, the outermost first."""

@@ -28,10 +28,10 @@ class Client(errand_bus.Connection):
 
     def __init__(self, path, destination=None, timeout=30):
         super().__init__(path, timeout)
-        self.name = self._ask_bus("Hello")[0]
+        self.name = self.call_bus("Hello")[0]
         self.destination = destination
 
-    def _ask_bus(self, member, signature="", *values):
+    def call_bus(self, member, signature="", *values):
         before, self.destination = self.destination, "org.freedesktop.DBus"
         try:
             return self.call("/org/freedesktop/DBus", "org.freedesktop.DBus", member, signature, *values)
@@ -39,14 +39,14 @@ class Client(errand_bus.Connection):
             self.destination = before
 
     def request_name(self, name):
-        if self._ask_bus("RequestName", "su", name, 4)[0] != 1:
+        if self.call_bus("RequestName", "su", name, 4)[0] != 1:
             raise ConnectionError(f"{name} is somebody else's")
 
     def name_has_owner(self, name):
-        return self._ask_bus("NameHasOwner", "s", name)[0]
+        return self.call_bus("NameHasOwner", "s", name)[0]
 
     def add_match(self, rule):
-        self._ask_bus("AddMatch", "s", rule)
+        self.call_bus("AddMatch", "s", rule)
 
     def reply(self, call, signature="", *values):
         self._write(errand_bus.RETURN, [(5, ("u", call["serial"])), (6, ("s", call["sender"]))], signature, values)
@@ -82,24 +82,24 @@ class BrokerUnit:
     def __init__(self, manager, name):
         self.manager, self.name = manager, name
         self.sockets, self.process, self.stopped = {}, None, False
+        self.thread, self.lock = None, threading.Lock()  # which of the two is first: a start of the process, or the unit's stop
 
     def start_socket(self, which):
         path = self.manager.service.runtime("broker" if which == "control" else "session", self.name)
         self.sockets[which] = listen(path)
         if len(self.sockets) == 2:
-            threading.Thread(target=self._run, daemon=True).start()
+            self.thread = threading.Thread(target=self._run, args=(self.sockets["control"].dup(),), daemon=True)
+            self.thread.start()
 
-    def _run(self):
-        control = self.sockets["control"]
-        while not self.stopped:
-            with contextlib.suppress(OSError, ValueError):
+    def _run(self, control):
+        with control:
+            while True:
                 select.select([control], [], [])
-                if self.stopped:
-                    return
-                self._spawn()
+                with self.lock:
+                    if self.stopped:
+                        return
+                    self._spawn()
                 self.process.wait()
-                continue
-            return
 
     def _spawn(self):
         copies = [(name, os.dup(s.fileno())) for name, s in self.sockets.items()]
@@ -110,28 +110,34 @@ class BrokerUnit:
         for fd in (opened, *(fd for _, fd in copies)):
             os.close(fd)
 
+    def _stop(self):
+        with self.lock:
+            self.stopped = True
+
     def stop_socket(self, which):
+        self._stop()
         s = self.sockets.pop(which, None)
         if s:
             with contextlib.suppress(OSError):
                 os.unlink(s.getsockname())
-            self.stopped = True
             s.shutdown(socket.SHUT_RDWR)
             s.close()
 
     def stop_service(self):
-        self.stopped = True
+        self._stop()
         if self.process:
             self.process.terminate()
             self.process.wait(20)
 
     def close(self):
-        self.stopped = True
+        self._stop()
         for which in list(self.sockets):
             self.stop_socket(which)
         if self.process:
             self.process.kill()
             self.process.wait()
+        if self.thread:
+            self.thread.join()
 
 
 class ServiceManager(threading.Thread):
@@ -141,6 +147,7 @@ class ServiceManager(threading.Thread):
     def __init__(self, service):
         super().__init__(daemon=True)
         self.service, self.units, self.jobs = service, {}, 0
+        self.replaced = []  # units that were stopped before another start
         self.refuse = self.fail = self.hold = None
         self.hold_verb = "StartUnit"
         self.asked, self.held, self.changed = [], [], threading.Condition()
@@ -167,11 +174,10 @@ class ServiceManager(threading.Thread):
         job = f"/org/freedesktop/systemd1/job/{self.jobs}"
         self.bus.reply(m, "o", job)
         done = (m["sender"], "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", self.jobs, job, name)
-        if self.hold and self.hold in name and verb == self.hold_verb:
-            with self.changed:
+        with self.changed:
+            if self.hold and self.hold in name and verb == self.hold_verb:
                 self.held.append((verb, name, done))
-                self.changed.notify_all()
-            return
+                return
         self._carry_out(verb, name, done)
 
     def _carry_out(self, verb, name, done):
@@ -188,6 +194,7 @@ class ServiceManager(threading.Thread):
                 unit.stop_service()
             elif verb == "StartUnit":
                 if unit.stopped:
+                    self.replaced.append(unit)
                     unit = self.units[session] = BrokerUnit(self, session)
                 for which in ("control", "session"):  # the second has Requires= and After= the first
                     unit.start_socket(which)
@@ -196,7 +203,9 @@ class ServiceManager(threading.Thread):
         self.bus.emit(*done, result)
 
     def release(self):
-        held, self.held = self.held, []
+        """hold is to be none by then."""
+        with self.changed:
+            held, self.held = self.held, []
         for item in held:
             self._carry_out(*item)
 
@@ -210,7 +219,7 @@ class ServiceManager(threading.Thread):
         with contextlib.suppress(OSError):
             self.bus.sock.shutdown(socket.SHUT_RDWR)
         self.join()
-        for unit in self.units.values():
+        for unit in (*self.units.values(), *self.replaced):
             unit.close()
         self.bus.close()
 
@@ -435,6 +444,11 @@ def ask(service, host):
     """403: the broker lets nobody there; 502: it would, and there is no such host."""
     with open(service.path("project", f"ask-{host}"), "w", encoding="ascii"):
         pass
+    return answer_of(service, host)
+
+
+def answer_of(service, host):
+    """Of what was asked before."""
     answer = service.path("project", f"answer-{host}")
     errand_launch.wait_for(lambda: os.path.exists(answer))
     with open(answer, encoding="ascii") as f:

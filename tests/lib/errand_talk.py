@@ -14,7 +14,7 @@ ACP = {"protocol": ("s", "acp")}
 
 class Talk(Sessions):
     def __init__(self, t, config=None):
-        super().__init__(Service(t, config={"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000}, **(config or {})}))
+        super().__init__(Service(t, config=self.configuration(config or {})))
         self.t = t
         agent = self.service.path("project", "acp-agent")
         shutil.copyfile(errand_test.source("tests", "session", "acp-agent"), agent)
@@ -24,6 +24,15 @@ class Talk(Sessions):
             f.write("#!/bin/sh\nwhile ! test -e $1; do sleep 0.02; done\n")
         os.chmod(script, 0o755)
         self.serve()
+
+    @staticmethod
+    def configuration(config):
+        return {"sandbox": {"requireFullEnforcement": False, "gracePeriodMs": 1000}, **config}
+
+    def reload(self, config):
+        """For what comes from now on."""
+        self.service.configure(self.configuration(config))
+        self.bus.call(ROOT, MANAGER, "Reload")
 
     def serve(self):
         super().serve()

@@ -43,7 +43,8 @@ class Unit(Broker):
         self.t.defer(self._forget_all)
         self.t.defer(self.stop)
         self.t.log(f"log of the broker of {self.session}", self.log)
-        threading.Thread(target=self._hear, daemon=True).start()
+        self.hearer = threading.Thread(target=self._hear, daemon=True)
+        self.hearer.start()
         self.spawn()
 
     def spawn(self, stored=None):
@@ -78,6 +79,8 @@ class Unit(Broker):
         while True:
             with contextlib.suppress(OSError):
                 data, control, _, _ = self.notify.recvmsg(4096, socket.CMSG_SPACE(FDS_MAX * 4), socket.MSG_CMSG_CLOEXEC)
+                if not data:  # nothing more comes
+                    return
                 fds = array.array("i")
                 for level, kind, value in control:
                     if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
@@ -147,6 +150,8 @@ class Unit(Broker):
         self.killed = False  # the next end has to be a good one again
 
     def _forget_all(self):
+        self.notify.shutdown(socket.SHUT_RDWR)
+        self.hearer.join()
         self.notify.close()
         for s in self.listeners.values():
             s.close()

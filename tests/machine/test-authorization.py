@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 
 import errand_machine as machine  # noqa: E402
 import errand_system as system  # noqa: E402
-from errand_machine import run  # noqa: E402
+from errand_machine import good, run  # noqa: E402
 from errand_system import CONFIG, MANAGER, NAME, ROOT, SESSION, Client  # noqa: E402
 from errand_test import case  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
@@ -222,7 +222,7 @@ def notes(session):
 
 
 def judge(verdict, status):
-    """Has polkitd go by that, and waits until it does."""
+    """Has polkitd go by that, and waits until it does; which it may tell of once more later."""
     machine.write(RULE, NOTING % verdict, 0o644)
     polkit = "org.freedesktop.PolicyKit1"
     question = [polkit, "/org/freedesktop/PolicyKit1/Authority", f"{polkit}.Authority", "CheckAuthorization", "(sa{sv})sa{ss}us",
@@ -236,6 +236,8 @@ def _(t):
     t.log("journal", system.log)
     t.defer(os.unlink, RULE)
     judge("log", "true")
+    # One that has told of no change, and will of none: whatever was asked ahead of a change counts for nothing.
+    good("systemctl", "restart", "polkit.service")
     owner = Client(OWNER)
     owner.start("early", ["/bin/true"])
     machine.wait_for(lambda: notes("early"), "polkitd's note")

@@ -6,7 +6,6 @@ import pwd
 import shutil
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
@@ -53,8 +52,9 @@ def forge(client, whom, path, interface, member, signature, *values):
 @case("C194: a stranger's JobRemoved is not systemd's: a start that it says has failed goes on")
 def _(t):
     t.log("journal", system.log)
-    machine.unit("errand-broker@.socket.d/slow.conf", "[Socket]\nExecStartPre=/bin/sleep 2\n")
+    machine.unit("errand-broker@.socket.d/slow.conf", "[Socket]\nExecStartPre=/bin/sh -c 'until [ -e /run/forged ]; do sleep 0.05; done'\n")
     t.defer(machine.no_unit, "errand-broker@.socket.d/slow.conf")
+    t.defer(machine.write, "/run/forged", "")
     owner, stranger = Client(OWNER), MessageBus(SYSTEMD, STRANGER)
     owner.create("f1", ["/bin/sleep", "infinity"])
     t.defer(owner.end, "f1")
@@ -64,9 +64,13 @@ def _(t):
         jobs = stranger.call("/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "ListJobs")[0]
         return next((j for j in jobs if j[1] == "errand-broker@f1.socket"), None)
 
+    # What systemd answered errandd, that has before we have this.
     number, unit, _, _, path, _ = wait_for(job, "job for the broker's socket")
-    time.sleep(0.3)
-    forge(stranger, ask_bus("GetNameOwner", "s", NAME), "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", number, path, unit, "failed")
+    errandd = ask_bus("GetNameOwner", "s", NAME)
+    forge(stranger, errandd, "/org/freedesktop/systemd1", f"{SYSTEMD}.Manager", "JobRemoved", "uoss", number, path, unit, "failed")
+    stranger.destination = errandd
+    stranger.get(ROOT, MANAGER, "Version")  # which it answers after that
+    machine.write("/run/forged", "")
     answer = owner.receive()
     t.equal((answer.get("reply_serial"), answer.get("error"), answer["body"]), (serial, None, ()), "answer of Start")
 

@@ -233,7 +233,7 @@ def _(t):
             done = ERRANDD.systemd(*arguments)
             t.check(not refused(done), f"{what}: {done}")
             if worked:
-                machine.wait_for(worked, f"effect of {what}: {done}", 5)
+                machine.wait_for(worked, f"effect of {what}: {done}")
 
 
 @case("PIDs of root's processes: with a permissive rule the victim dies, without it lives")

@@ -106,9 +106,9 @@ def _(t):
     s.pid = reply["pid"]
     s.started()
     place = f"/user.slice/user-{AGENT.pw_uid}.slice/{SERVICE}/errand.slice/{unit}"
+    wait_for(lambda: children_named(s, "sleep"))
     # Within it bailey makes leaves: its own, and that of what it confines.
     t.equal({cgroup(pid) for pid in descendants(s.pid)} - {place, place + "/init"}, {place + "/payload"}, "the groups of the session")
-    wait_for(lambda: children_named(s, "sleep"))
     t.equal(cgroup(children_named(s, "sleep")[0]), place + "/payload", "the group of the command")
     t.contains(cgroup(s.pid), "/errand-launch.service", "the shim's group")
     bailey = children(s.pid)[0]

@@ -2,6 +2,7 @@
 """A disk that does not come back, and a configuration that cannot be read: errandd's thread that waits for them is held, and everything else goes on."""
 
 import concurrent.futures
+import contextlib
 import ctypes
 import os
 import sys
@@ -35,7 +36,7 @@ def thread_of(name):
     """Of errandd's; it begins with the first thing that it has to do."""
     pid = machine.pid_of(ERRANDD)
     for thread in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{thread}/comm", encoding="ascii") as f:
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/comm", encoding="ascii") as f:  # it may have ended meanwhile
             if f.read().strip() == name:
                 return int(thread)
     return 0
@@ -164,7 +165,9 @@ def _(t):
     held.end()  # the thread ends with its process
     stopping.result(20)
     took = time.monotonic() - begun
-    t.check(PATIENCE <= took < PATIENCE + 5, f"stopped after {took:.2f} s")
+    # By itself, and not by systemd, whose patience is six times as long. A busy machine adds to what is waited.
+    t.check(PATIENCE <= took < 4 * PATIENCE and machine.show(ERRANDD, "Result") == "success", f"stopped after {took:.2f} s, with {machine.show(ERRANDD, 'Result')}")
+    t.contains(system.log(), "errandd leaves without waiting for it any longer", "why it ended")
     t.check(giving().get("error"), "a grant that is not on disk was answered")
     machine.good("systemctl", "start", ERRANDD)
     owner = Client(OWNER)

@@ -127,6 +127,47 @@ def _(t):
     flood(t, [asking], 40000, ROOT, MANAGER, "NoSuch")
 
 
+@case("C204: nor one whose calls are wrong in thirty MiB, of which an error would repeat all", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    asking = Client(STRANGERS[1])
+    asking.get(ROOT, MANAGER, "Version")
+    for arguments in ((ROOT, "org.freedesktop.DBus.Properties", "Get", "ss", "x" * (30 * MIB), "Version"),
+                      ("/" + "x" * (30 * MIB), "org.freedesktop.DBus.Introspectable", "Introspect")):
+        flood(t, [asking], 8, *arguments, batch=2)
+
+
+@case("C204: nor one that answers nothing on 140 connections, so that errandd could not ask polkit about others", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    asking = [Client(STRANGERS[2]) for _ in range(140)]
+    flood(t, asking, 9, ROOT, "org.freedesktop.DBus.Introspectable", "Introspect", batch=9)
+    Client(MEMBER).create("asked", ["/bin/true"], project="another")
+
+
+class Blind(Client):
+    def answer(self, sender, serial):
+        self._write(RETURN, [(5, ("u", serial)), (6, ("s", sender))], "", ())
+
+
+@case("C204: nor one that reads nothing and answers what it may have been asked, by the numbers that errandd's other messages have", timeout=120)
+def _(t):
+    t.log("journal", lambda: system.log()[-3000:])
+    asking, reading = Blind(STRANGERS[3]), Client(STRANGERS[3])
+    get = (ROOT, "org.freedesktop.DBus.Properties", "Get", "ss", MANAGER, "Version")
+    last = reading.await_reply(reading.send(*get))
+    for _ in range(200):
+        for _ in range(40):
+            asking.send(ROOT, "org.freedesktop.DBus.Introspectable", "Introspect")
+        m = reading.await_reply(reading.send(*get))
+        for serial in range(last["serial"], m["serial"] + 1):
+            asking.answer(m["sender"], serial)
+        if "error" in m:
+            break
+        last = m
+    t.equal(m.get("error"), LIMIT, "answer to its account after 64 MiB that it has not read")
+
+
 @case("C204: eight strangers who read nothing keep nobody from being answered", timeout=120)
 def _(t):
     t.log("journal", lambda: system.log()[-3000:])

@@ -129,7 +129,7 @@ class Server:
             while True:
                 peer, address = self.stream.accept()
                 self.seen.append(address[0])
-                with peer:
+                with peer, contextlib.suppress(ConnectionError):  # of a client that has gone
                     peer.sendall(self.text)
 
     def receive(self):

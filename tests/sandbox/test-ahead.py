@@ -123,6 +123,36 @@ def hidden(w):
     check(waiting.end()[0] == NOT_RUN, "not released")
 
 
+def wiped(w):
+    """What a run needs of it the first process has elsewhere."""
+    waiting = Waiting(w)
+    message = waiting.message()
+    message["environment"].append("MARKER=not-for-the-session")
+    message["arguments"][-3:] = ["sh", "-c", "echo $MARKER; exec sleep 100"]
+    waiting.hand(message)
+    check(os.read(waiting.out, 4096) == b"\n", "that it runs")
+    outside = waiting.process.pid
+    with open(f"/proc/{outside}/task/{outside}/children", encoding="ascii") as f:
+        first = int(f.read())
+    if os.getuid() == 0:  # nobody else may look
+        check(found(outside, b"not-for-the-session") and not found(first, b"not-for-the-session"), "its variables")
+    waiting.process.terminate()
+    waiting.end()
+
+
+def found(pid, text):
+    """Whether that is in what the process may write."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps, open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        for line in maps:
+            area, rights = line.split()[:2]
+            if rights.startswith("rw"):
+                begin, end = (int(n, 16) for n in area.split("-"))
+                memory.seek(begin)
+                if text in memory.read(end - begin):
+                    return True
+    return False
+
+
 def malformed(w):
     def without(message, name):
         return {key: value for key, value in message.items() if key != name}
@@ -155,6 +185,7 @@ main([
     ("C056: a descriptor comes to the number that the arguments name", numbered),
     ("D003: nothing runs before it is let go, nor when whoever would do that is gone", not_released),
     ("C056: while it waits no other process of its account looks into it", hidden),
+    ("C060 C063: of what it is handed the first process keeps nothing that the run does not need", wiped),
     ("a message that is not understood runs nothing, and is told", malformed),
     ("--wait-fd with anything else is refused", only_so),
 ])

@@ -383,7 +383,7 @@ print("done")
 
 def network(w):
     """TCP that was seen is granted by port, and works then; what stays inside needs nothing, and what no key is about is said."""
-    service = next(s for s in (bound_below(port) for port in range(20000, 30000)) if s)
+    service = bound_below(socket.socket.listen)
     port = service.getsockname()[1]
     threading.Thread(target=serve, args=(service,), daemon=True).start()
     client = script(w, f"""
@@ -400,10 +400,12 @@ attempt(socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto, b"x", ("192.0.2
     again = audit(w, client, options=["--config", config])
     check("outside" in again.out and not any(a["kind"] == "address" for a in again.trace["accesses"]), again.trace)
     service.shutdown(socket.SHUT_RDWR)
-    own = script(w, """
+    # Nobody else takes this one meanwhile, and a program that is to listen there may.
+    held = bound_below(lambda s: s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1))
+    own = script(w, f"""
 import threading
 server = socket.create_server(("127.0.0.1", 0)); fixed = socket.socket(); fixed.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-fixed.bind(("127.0.0.1", 29999)); fixed.listen()
+fixed.bind(("127.0.0.1", {held.getsockname()[1]})); fixed.listen()
 for s in (server, fixed):
     c = socket.create_connection(s.getsockname()); s.accept()[0].sendall(b"inside"); print(c.recv(10))
 open("../new", "w").close()
@@ -413,16 +415,20 @@ open("../new", "w").close()
     config, text = generate(w, target=own)
     check("network" not in tomllib.loads(text) and "a port of the kernel's choice" in text, text)
     check(w.call("run", "--config", config, own).out.count("inside") == 2, text)
+    held.close()
 
 
-def bound_below(port):
-    s = socket.socket()
-    try:
-        s.bind(("127.0.0.1", port))
-        s.listen()
-    except OSError:
-        return s.close()
-    return s
+def bound_below(use):
+    """At a port that the kernel chooses for nobody, and no other of these tests has."""
+    for port in range(20000, 30000):
+        s = socket.socket()
+        try:
+            s.bind(("127.0.0.1", port))
+            use(s)
+            return s
+        except OSError:
+            s.close()
+    raise AssertionError("no port is free")
 
 
 def serve(service):

@@ -8,6 +8,7 @@ import os
 import re
 import select
 import subprocess
+import time
 
 from bailey import NOT_RUN, check, main
 
@@ -112,6 +113,25 @@ def children(pid):
     return []
 
 
+def asleep(pid):
+    with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rsplit(")", 1)[1].split()[0] == "S"
+    return False
+
+
+def at_rest(pid):
+    """The process and all that it started but the command, once nothing of the start is left that would wake them: whoever made the network
+    namespace has been reaped, and all of them sleep."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        everybody = below(pid)
+        ours = [one for one in everybody if children(one)]
+        if len(everybody) == len(ours) + 1 and all(asleep(one) for one in ours):
+            return ours
+        check(time.monotonic() < end, f"bailey does not come to rest: {everybody}")
+        time.sleep(0.01)
+
+
 WORK = ("import os, subprocess, sys\nprint('up', flush=True)\nsys.stdin.readline()\nfor n in range(20000):\n    os.close(os.open('/etc/passwd', os.O_RDONLY))\n"
         "for n in range(100):\n    subprocess.run(['/bin/true'])\nprint('done', flush=True)\nsys.stdin.readline()\n")
 
@@ -126,7 +146,7 @@ def no_mediation(w):
     command = [w.bailey, "run", "--quiet", "--config", w.policy('[filesystem]\nread = ["/etc/passwd"]\n'), "/usr/bin/python3", "-c", WORK]
     with subprocess.Popen(command, cwd=w.work, env=w.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **account) as process:
         check(next_line(process) == "up\n", "the command has not begun")
-        ours = [pid for pid in below(process.pid) if children(pid)]  # all but the command
+        ours = at_rest(process.pid)
         before = {pid: switches(pid) for pid in ours}
         process.stdin.write("go\n")
         process.stdin.flush()

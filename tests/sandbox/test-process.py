@@ -232,10 +232,11 @@ def unexpected_child(world):
 
 
 def orphans(world):
-    script = ("i=0; while [ $i -lt 200 ]; do sh -c 'sh -c \"exit 0\" & exit 0'; i=$((i + 1)); done; sleep 0.3; "
-              "cat /proc/[0-9]*/stat | grep -c ') Z'; exit 4")
+    # Until none is there: the last ones may be ending.
+    script = ("i=0; while [ $i -lt 200 ]; do sh -c 'sh -c \"exit 0\" & exit 0'; i=$((i + 1)); done; "
+              "while cat /proc/[0-9]*/stat | grep -q ') Z'; do sleep 0.05; done; echo reaped; exit 4")
     r = world.run(["/bin/sh", "-c", script])
-    check(r.out == "0\n" and r.status == 4, r)
+    check(r.out == "reaped\n" and r.status == 4, r)
 
 
 def survivors(world):
@@ -282,14 +283,18 @@ def handing_over(world):
         os.close(fd)
 
 
+def only_child(pid):
+    """The first process inside: whoever made the network namespace may not have been reaped yet."""
+    until(lambda: len(children(pid)) == 1, "one process inside")
+    return children(pid)[0]
+
+
 def killed_early(world):
     """The supervisor dies while the world is still being built: the child's first look finds it gone."""
     with handing_over(world) as (p, _):
-        # Whoever made the network namespace may not have been reaped yet.
-        until(lambda: len(children(p.pid)) == 1, "one process inside")
-        inside = children(p.pid)
+        inside = only_child(p.pid)
         p.kill()
-        until(lambda: not alive(inside[0]), "the child is gone", 5)
+        until(lambda: not alive(inside), "the child is gone", 5)
         p.communicate()
         check(not os.path.exists(f"{world.work}/proof"))
 
@@ -297,7 +302,7 @@ def killed_early(world):
 def interrupted(world):
     """A signal during set-up: nothing runs."""
     with handing_over(world) as (p, ours):
-        inside = children(p.pid)[0]
+        inside = only_child(p.pid)
         p.terminate()
 
         def pending():

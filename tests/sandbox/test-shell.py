@@ -18,6 +18,7 @@ from bailey import NOT_RUN, check, main
 
 # Without an editor of lines: what it writes depends on what was typed when.
 INTERACTIVE = ["--norc", "--noprofile", "--noediting", "-i"]
+OWN_SPAN = str(10000000 + os.getpid())  # seconds: by which a sleep of another of these tests is not taken for ours
 
 
 def policy(w, text, name="W/bailey.toml"):
@@ -262,11 +263,11 @@ def suspended_outside(w):
         t.say("exit", r"outer> $")
         t.say("echo status-$?", r"status-0")
         t.say(command, r"bash[^ ]*\$ $")
-        t.say("sleep 54321 & echo started", r"\nstarted")
+        t.say(f"sleep {OWN_SPAN} & echo started", r"\nstarted")
         os.close(t.master)
         t.master = os.open("/dev/null", os.O_RDONLY)
         end = time.monotonic() + 20
-        while processes(w, b"54321"):
+        while processes(w, OWN_SPAN):
             check(time.monotonic() < end, "it outlived its terminal")
             time.sleep(0.05)
     finally:
@@ -274,7 +275,7 @@ def suspended_outside(w):
 
 
 def processes(w, word):
-    found = []
+    found, word = [], word.encode()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as f:
@@ -293,11 +294,11 @@ def killed(w):
     try:
         t.until(r"\$ $")
         t.say("PS1='<> '", r"<> $")
-        t.say("sleep 65432 & echo started", r"\nstarted")
+        t.say(f"sleep {OWN_SPAN} & echo started", r"\nstarted")
         t.process.send_signal(signal.SIGKILL)
         t.process.wait()
         end = time.monotonic() + 20
-        while processes(w, b"65432") or termios.tcgetattr(t.slave) != t.before:
+        while processes(w, OWN_SPAN) or termios.tcgetattr(t.slave) != t.before:
             check(time.monotonic() < end, "something is left")
             time.sleep(0.05)
     finally:

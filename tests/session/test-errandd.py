@@ -166,31 +166,37 @@ def _(t):
     bus = d.connect()
     session = d.create(bus, "sleep 1000", id=("s", "k"))
 
-    def pid_of(name, old=None):
-        return next((pid for pid, n in d.children().items() if n == name and pid != old), None)
+    def pid_of(name, old=()):
+        return next((pid for pid, n in d.children().items() if n == name and pid not in old), None)
 
-    bus.call(session, SESSION, "Start")
+    def start():
+        """→ what was there before: of a run that is over something may be left for a moment."""
+        before = set(d.children())
+        bus.call(session, SESSION, "Start")
+        return before
+
+    start()
     launcher = pid_of("errand-launch")
     os.kill(launcher, signal.SIGKILL)
-    wait_for(t, lambda: pid_of("errand-launch", launcher), "a new launcher")
+    wait_for(t, lambda: pid_of("errand-launch", {launcher}), "a new launcher")
     t.equal(bus.get(session, SESSION, "State"), "running")
     bus.call(session, SESSION, "Stop")
 
-    bus.call(session, SESSION, "Start")
-    os.kill(pid_of("errand-broker"), signal.SIGKILL)
+    before = start()
+    os.kill(pid_of("errand-broker", before), signal.SIGKILL)
     notice = bus.signal("Notice", lambda m: m["body"][0] == "broker")
     t.contains(notice["body"][1], "no way out any more")
     bus.call(session, SESSION, "Stop")
 
     bus.signals.clear()
-    bus.call(session, SESSION, "Start")
-    os.kill(pid_of("errand-shim"), signal.SIGKILL)
+    before = start()
+    os.kill(pid_of("errand-shim", before), signal.SIGKILL)
     t.equal(bus.signal("Exited")["body"][0], "lost")
     t.equal(bus.get(session, SESSION, "State"), "failed")
 
-    bus.call(session, SESSION, "Start")
+    before = start()
     # "running" is said when all is made and the command about to be executed.
-    os.kill(wait_for(t, lambda: pid_of("sleep"), "the command"), signal.SIGKILL)
+    os.kill(wait_for(t, lambda: pid_of("sleep", before), "the command"), signal.SIGKILL)
     t.equal(bus.signal("Exited")["body"][1], 137)
     t.equal(bus.get(session, SESSION, "State"), "stopped")
 

@@ -28,7 +28,8 @@ class Full(Sessions):
         self.serve()
 
     def fill(self):
-        """To the last block."""
+        """To the last block; what a record takes in addition while it is put in its place is free again."""
+        self.service.settled("a1")
         with open(self.service.path("home", "filler"), "wb", buffering=0) as f:
             try:
                 while True:
@@ -97,7 +98,6 @@ def records(t):
     s = Full(t)
     s.start("a1", "sh", "-c", "exit 3")
     errand_launch.wait_for(lambda: s.state("a1")[0] == "stopped")
-    s.service.settled("a1")
     before, text = s.describe("a1"), s.service.record("a1")
     s.fill()
     t.contains(s.refused(s.call, "a1", "Start"), "cannot be written", "what is told")

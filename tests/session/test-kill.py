@@ -6,9 +6,9 @@ import json
 import os
 import signal
 import socket
-import time
 
 import errand_descriptors
+import errand_spool
 import errand_world
 from errand_run import PATIENCE, Errand, Watched, family, wait_for
 from errand_test import case, run
@@ -17,7 +17,6 @@ from run_story import RunStory
 errand_world.enter()
 
 CONTROL = 3  # a broker's descriptor of it, as by socket activation
-RECEIPT_AGE = 1.1  # seconds: a receipt is on the disk at most a second after its call
 
 
 class Running:
@@ -39,7 +38,11 @@ class Running:
         for name in ("errand-launch", "errand-shim", "errand-broker"):
             (self.pids[name],) = (pid for pid, found in self.all.items() if found == name)
         (self.pids["agent"],) = set(self.all) - set(self.pids.values())
-        time.sleep(RECEIPT_AGE)
+        wait_for(self.receipt_kept, "the call's receipt on the disk")
+
+    def receipt_kept(self):
+        with open(self.errand.record("s1", "receipts.spool"), "rb") as f:
+            return [kind for kind, _ in errand_spool.read(f.read()) if kind == errand_spool.RECEIPT]
 
     def kill(self, name):
         os.kill(self.pids[name], signal.SIGKILL)
@@ -111,14 +114,19 @@ def _(t):
 
 @case("C200 C008: an errand-launch that does not answer a launch: the start fails; a late answer meets nothing, and what was started ends")
 def _(t):
-    errand = Errand(t, {"sandbox": {"gracePeriodMs": 5000, "egress": {"allow": []}}, "timeouts": {"startupMs": 1000}})
+    patient = {"sandbox": {"gracePeriodMs": 5000, "egress": {"allow": []}}}
+    errand = Errand(t, patient)
     process, _ = errand.started("keeps", "/bin/sh", "-c", "echo here; read line")
     launcher = errand.find("errand-launch")[0]
+    errand.configure({**patient, "timeouts": {"startupMs": 1000}})
+    errand.good("reload")
     os.kill(launcher, signal.SIGSTOP)
     late = errand.start("/bin/sh", "-c", "read line; touch was-here", options=("--id", "late"))
     wait_for(lambda: "session late: failed" in errand.log(), "the end of the start")
     before = set(errand.family())
     os.kill(launcher, signal.SIGCONT)
+    errand.configure(patient)
+    errand.good("reload")
     # What was on its way to the launcher were the other ends of its pipes, too.
     t.contains(late.communicate("go on\n", timeout=PATIENCE)[1], "did not start within", "what errand run says")
     # The launcher takes one request after the other: when this one is served, the late one was.
@@ -214,7 +222,10 @@ def _(t):
 def _(t):
     r = Running(t)
     everything = Watched(r.all)
-    for name in ("errandd", "errand-launch", "errand-shim", "errand-broker"):
+    programs = ("errandd", "errand-launch", "errand-shim", "errand-broker")
+    for name in programs:  # so that none does anything about the end of another
+        os.kill(r.pids[name], signal.SIGSTOP)
+    for name in reversed(programs):
         r.kill(name)
     t.equal(r.ended()[0], 123, "exit status")
     everything.await_end()

@@ -21,24 +21,20 @@ errand_world.world()
 
 def answered(s, call):
     """The error that it is answered with; None: it worked."""
-    while True:
-        m = s.bus.receive()
-        if m.get("reply_serial") == call:
-            return m["body"][0] if m["kind"] == errand_bus.ERROR else None
+    m = s.bus.await_reply(call)
+    return m["body"][0] if m["kind"] == errand_bus.ERROR else None
 
 
 def waiting_shim(service):
     """The one that the launcher has started ahead, stopped: it has the plan of the next session, and does nothing with it yet."""
+    found = []
+
     def look():
-        for pid in errand_launch.children(service.launcher.pid):
-            with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-                if f.read() == "shim-ahead\n":
-                    return pid
-        return None
+        found[:] = [pid for pid, (parent, name) in errand_launch.living().items() if parent == service.launcher.pid and name == "shim-ahead"]
+        return found
     errand_launch.wait_for(look)
-    pid = look()
-    os.kill(pid, signal.SIGSTOP)
-    return pid
+    os.kill(found[0], signal.SIGSTOP)
+    return found[0]
 
 
 def kill_launcher(service, *options):

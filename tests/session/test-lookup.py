@@ -38,8 +38,8 @@ def silent(t):
     world.resolver.names["silent.test"] = None
     errand = Errand(t, configuration(silent="https://silent.test"))
     t.equal(errand.run("run", "--embedded", "--", "/bin/true").returncode, 0, "exit code")
-    wait_for(lambda: [name for name, _ in world.resolver.asked if name == "silent.test"], "the question")
     t.lacks(errand.log(), "does not resolve", "log, when a session has come and gone already")
+    wait_for(lambda: [name for name, _ in world.resolver.asked if name == "silent.test"], "the question")
 
 
 if __name__ == "__main__":

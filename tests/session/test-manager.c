@@ -417,8 +417,8 @@ static void test_deaths(void) {
         /* The next run works, with a new launcher. */
         start(s);
         pid_t shim = 0;
-        char line[128];
-        (void) snprintf(line, sizeof(line), "pgrep -x -f 'errand-shim .*%s.*'", w.state);
+        char line[160];
+        (void) snprintf(line, sizeof(line), "pgrep -n -x -f 'errand-shim .*%s.*'", w.state);
         FILE *p = popen(line, "re");
         CHECK(p && fgets(line, sizeof(line), p));
         shim = (pid_t) strtol(line, NULL, 10);

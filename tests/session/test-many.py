@@ -8,7 +8,7 @@ import re
 import signal
 
 import errand_world
-from errand_run import PATIENCE, Watched
+from errand_run import PATIENCE, Watched, wait_for
 from errand_test import case, run
 from run_story import RunStory
 
@@ -70,8 +70,7 @@ def _(t):
     for name in IDS:
         t.equal([(r["session"], r["path"]) for r in errand.json("receipts", name)], [(name, "/echo")], f"the receipts of {name}")
     t.equal(sorted(r["session"] for r in errand.json("receipts")), IDS, "all receipts")
-    left = [n for n in errand.family().values() if n in ("errand-shim", "errand-broker", "bailey", "agent")]
-    t.equal(left, [], "processes of sessions that ended")
+    wait_for(lambda: not [n for n in errand.family().values() if n in ("errand-shim", "errand-broker", "bailey", "agent")], "the end of sessions' processes")
 
 
 @case("C200: errandd is killed with ten sessions: all end, none of their processes is left, and each is known as lost", timeout=120)

@@ -204,10 +204,10 @@ def _(t):
            "for _ in range(5):\n c = socket.create_connection((p.hostname, p.port)); a = base64.b64encode(f'errand:{p.password}'.encode()).decode()\n" \
            " c.sendall(f'CONNECT b.example:443 HTTP/1.1\\r\\nHost: b.example:443\\r\\nProxy-Authorization: Basic {a}\\r\\n\\r\\n'.encode()); c.recv(99)\n"
     process = s.errand.start("run", "--embedded", "--id", "n1", "--", "/usr/bin/python3", "-c", code)
-    bus = wait_for(lambda: s.errand.daemon_pid() and Connection(os.path.join(s.errand.state, ".run/bus")))
+    s.errand.await_state("n1", "running")
+    bus = Connection(os.path.join(s.errand.state, ".run/bus"))
     t.defer(bus.close)
     bus.call("/org/errand1", "org.errand1.Manager", "Subscribe")
-    s.errand.await_state("n1", "running")
     process.stdin.write(b"go\n")
     process.stdin.flush()
     notice = bus.signal("Notice", lambda m: m["body"][0] == "egress")

@@ -8,12 +8,11 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
-import errand_bus  # noqa: E402
 import errand_descriptors  # noqa: E402
 import errand_launch  # noqa: E402
 import errand_world  # noqa: E402
 from errand_service import ACCOUNT, ROOT, SESSION  # noqa: E402
-from errand_talk import Talk, until  # noqa: E402
+from errand_talk import ACP, Talk, until  # noqa: E402
 from errand_test import case, run  # noqa: E402
 
 errand_world.enter()
@@ -35,11 +34,8 @@ def answers(s, *calls):
     """What each of them is answered, as a body."""
     found = {}
     while len(found) < len(calls):
-        m = s.bus.receive()
-        if m["kind"] == errand_bus.SIGNAL:
-            s.bus.signals.append(m)
-        elif m.get("reply_serial") in calls:
-            found[m["reply_serial"]] = m["body"]
+        m = s.bus.await_reply(*calls)
+        found[m["reply_serial"]] = m["body"]
     return [found[call] for call in calls]
 
 
@@ -147,13 +143,12 @@ def loop(t):
     s.agent("a1", "--log", "log1")
     s.prompt("a1", f"flood 2000; {until('go')}; say done")
     s.update("a1", "turn-started")
-    begun, times = time.monotonic(), []
-    while time.monotonic() - begun < 2.5:
+    for pause in (0, 0.1, 0.2, 0.4, 0.8):
+        begun = time.monotonic()
         break_off(s, "a1")
-        times.append(time.monotonic() - begun)
-    # At once, then after 50 ms · 2, 4, 8, …: the last of these is longer than what is left.
-    t.check(4 <= len(times) <= 8, f"{len(times)} connections in 2.5 s, at {times}")
-    errand_descriptors.wait_connection(s.service.errandd.pid, "/a1")
+        errand_descriptors.wait_connection(s.service.errandd.pid, "/a1")[1].close()
+        took = time.monotonic() - begun
+        t.check(took >= pause, f"made anew after {took} s, not {pause}")
     s.go("go")
     t.equal(s.update("a1", "turn-ended"), {"prompt": 1, "reason": "end_turn"}, "end")
     texts = [m["body"][1]["text"] for m in s.bus.signals if m["member"] == "Update" and m["body"][0] == "message"]
@@ -192,6 +187,32 @@ def away(t):
     break_off(s, "a1")
     s.call("a1", "Stop")
     t.equal(s.state("a1"), ("stopped", "signal", 143), "it is stopped all the same")
+
+
+@case("C200: a first connection that comes late is not told as one that broke", timeout=60)
+def late(t):
+    s = Talk(t)
+    s.agent("a0")
+    s.create("a1", "./acp-agent", **ACP, network=("s", "none"))
+    daemon, launcher = s.service.errandd.pid, s.service.launcher.pid
+    os.kill(launcher, signal.SIGSTOP)
+    s.bus.send(f"{ROOT}/session/a1", SESSION, "Start")
+    errand_launch.wait_for(lambda: os.path.exists(s.service.path("home", "errand", ".records", "a1", "events")))
+    place = s.service.runtime("shim", "a1")
+    s.say("a0", "!status")  # by now the launch has been sent
+    os.kill(daemon, signal.SIGSTOP)
+    os.kill(launcher, signal.SIGCONT)
+    try:
+        errand_launch.wait_for(lambda: os.path.exists(place))
+        os.rename(place, place + "-away")
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    errand_launch.wait_for(lambda: "its shim cannot be reached, and is tried again" in s.service.log())
+    os.rename(place + "-away", place)
+    errand_launch.wait_for(lambda: "waits for a prompt" in s.say("a1", "!status"))
+    t.lacks(s.service.log(), "broke,", "the log")
+    break_off(s, "a1")
+    errand_launch.wait_for(lambda: "broke, 1 times so far" in s.service.log())
 
 
 @case("C204: another process in the shim's place is told and not asked", timeout=60)

@@ -107,7 +107,7 @@ def ahead_again(t):
     for _ in range(3):
         serials = {s.bus.send(f"{at}{spare}", "org.errand1.Session", member) for member in ("Start", "Stop")}
         while serials:
-            serials.discard(s.bus.receive().get("reply_serial"))
+            serials.discard(s.bus.await_reply(*serials)["reply_serial"])
     s.call(spare, "Start")
     t.equal(s.state(spare)[0], "running", "state")
 

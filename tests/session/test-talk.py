@@ -105,6 +105,8 @@ def mute(t):
     s = Talk(t, {"limits": {"maxConcurrentTurns": 1}})
     s.agent("a1")
     s.agent("a2")
+    s.prompt("a1", until("go"))
+    s.update("a1", "turn-started", prompt=1)
     s.service.kill()
     (shim,) = (pid for pid in s.service.shims() if b"a1" in errand_launch.words_of(pid))
     os.kill(shim, signal.SIGSTOP)
@@ -114,8 +116,8 @@ def mute(t):
         t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "the end of the other's turn")
     finally:
         os.kill(shim, signal.SIGCONT)
-    s.prompt("a1", "say hello")
-    t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "the end of its turn")
+    s.go("go")
+    t.equal(s.update("a1", "turn-ended", prompt=1)["reason"], "end_turn", "the end of its turn")
 
 
 @case("C200: a turn goes on while errandd is killed, prompts that wait are not lost, and none is given twice")
@@ -186,11 +188,13 @@ def ends(t):
 
 @case("D001: an agent that does not answer as one should ends its session, which says why")
 def handshake(t):
-    s = Talk(t, {"timeouts": {"startupMs": 3000}})
+    s = Talk(t)
     for name, options, words in (("a1", ("--version", "7"), "7"), ("a2", ("--auth",), "Authentication required"), ("a3", ("--error", "no licence"), "no licence"),
                                  ("a4", ("--mute",), ""), ("a5", ("--quit",), "")):
+        mute = "--mute" in options
+        s.reload({"timeouts": {"startupMs": 3000}} if mute else {})  # who answers has the time that it takes
         s.agent(name, *options, ready=False)
-        if "--mute" in options:
+        if mute:
             errand_launch.wait_for(lambda: s.describe("a4")["Waiting"] == "its agent to answer for the first time")
         s.bus.signal("Exited", lambda m, name=name: m["path"].endswith(name))
         d = s.describe(name)
@@ -244,10 +248,12 @@ def configured(t):
 @case("D001: a session whose agent works, or has something to do, is not idle")
 def idle(t):
     s = Talk(t, {"timeouts": {"idleMs": 1500}, "limits": {"maxConcurrentTurns": 1}})
-    s.agent("a1")
-    s.prompt("a1", f"{until('go')}; sleep 4000")  # at once: it may take longer than the limit until the other one is there
-    s.agent("a2")
+    s.agent("a1", ready=False)
+    s.prompt("a1", f"{until('go')}; sleep 4000")  # at once: it may take longer than the limit until an agent is there
+    s.update("a1", "turn-started")
+    s.agent("a2", ready=False)
     s.prompt("a2", "say two")
+    errand_launch.wait_for(lambda: "not answered" not in s.say("a2", "!status"))
     s.go("go")
     t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "a turn that is longer than the limit")
     t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "a prompt that waited for longer")
@@ -256,13 +262,15 @@ def idle(t):
 
 @case("D001: a prompt that waited for too long is given up")
 def expired(t):
-    s = Talk(t, {"limits": {"maxConcurrentTurns": 1, "maxQueueWaitMs": 300}})
+    s = Talk(t, {"limits": {"maxConcurrentTurns": 1}})
     s.agent("a1")
     s.agent("a2")
     s.prompt("a1", until("go"))
     s.update("a1", "turn-started")
+    s.reload({"limits": {"maxConcurrentTurns": 1, "maxQueueWaitMs": 300}})
     s.prompt("a2", "say two")
     t.equal(s.update("a2", "turn-ended"), {"prompt": 1, "reason": "expired"}, "end")
+    s.reload({"limits": {"maxConcurrentTurns": 1}})
     s.go("go")
     s.update("a1", "turn-ended")
     s.prompt("a2", "say three")

@@ -39,6 +39,30 @@ CASES = [
 ]
 
 
+def failed(result, stdout, stderr="", returncode=0):
+    """Of each failed case: its name, why, and its own lines."""
+    entry = {"name": "b", "result": result, "stdout": stdout, "stderr": stderr, "returncode": returncode}
+    return [(c.name, c.reason, c.own) for c in suites.cases_of("a/b", entry) if c.outcome == "failed"]
+
+
+def shown(n_failures, n_lines=9):
+    return suites.summary([(f"a/{i}", [f"line {j}" for j in range(n_lines)]) for i in range(n_failures)])
+
+
+CASES += [
+    ("a failed case has what was said since the one before it", failed("FAIL", "# of x\nok 1 - x\n# seen 1\n\n# not 2\nnot ok 2 - y\n# of z\nok 3 - z\n1..3\n"),
+     [("a/b/y", "", ["seen 1", "not 2"])]),
+    ("one that says nothing has its program's errors", failed("FAIL", "not ok 1 - x\n1..1\n", "one\ntwo\n"), [("a/b/x", "", ["one", "two"])]),
+    ("a program that crashes has its errors, and after which case", failed("ERROR", "1..2\nok 1 - x\n", "SUMMARY: leaks\n", -6),
+     [("a/b", "planned 2 cases, reported 1; the last one: x", ["SUMMARY: leaks"])]),
+    ("one that hangs says so", failed("TIMEOUT", "1..3\nnot ok 1 - x\n# at y\n")[1:],
+     [("a/b", "TIMEOUT, planned 3 cases, reported 1; the last one: x", ["at y"])]),
+    ("the summary has the last lines of each, and fewer where there is much", [shown(1)[1], [len(shown(n)) for n in (1, 3, 5, 28, 29, 1000)], shown(1000)[-1]],
+     ["    line 3", [7, 21, 25, 28, 28, 28], "and 973 more"]),
+    ("a long line is cut in its middle", [len(line) for line in suites.summary([("x", ["y" * 1000])])], [8, 4 + suites.OWN_WIDTH + 3]),
+]
+
+
 def refuses(text):
     try:
         suites.Skips(text)

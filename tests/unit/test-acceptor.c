@@ -140,7 +140,7 @@ static void test_blocking_accept(void) {
         /* The loop goes on ... */
         start = now_monotonic();
         CHECK(sd_event_run(e, 0) >= 0);
-        CHECK(now_monotonic() - start < USEC_PER_SEC);
+        CHECK(now_monotonic() - start < 10 * USEC_PER_SEC);
         /* ... the next connection is served ... */
         int second = dial();
         run_until_accepted(e, 2);
@@ -151,7 +151,7 @@ static void test_blocking_accept(void) {
         (void) usleep(20000);
         start = now_monotonic();
         acceptor_free(a);
-        CHECK(now_monotonic() - start < USEC_PER_SEC);
+        CHECK(now_monotonic() - start < 10 * USEC_PER_SEC);
         CHECK_INT(dial(), -ECONNREFUSED);
         atomic_store(&lie_about, -1);
         sd_event_unref(e);

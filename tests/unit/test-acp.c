@@ -58,8 +58,9 @@ static SecretList *make_secrets(const char *data, size_t size) {
         return list;
 }
 
-static World *world_new(void) {
-        const ConversationOptions options = {.startup_usec = USEC_PER_MINUTE, .question_usec = USEC_PER_MINUTE, .abort_usec = 10 * USEC_PER_MSEC, .directory = "/p"};
+/* abort: how long the agent has to end an interrupted turn. */
+static World *world_new(usec_t abort) {
+        const ConversationOptions options = {.startup_usec = USEC_PER_MINUTE, .question_usec = USEC_PER_MINUTE, .abort_usec = abort, .directory = "/p"};
         World *w = calloc(1, sizeof(World));
         int input[2], output[2];
 
@@ -102,8 +103,8 @@ static void say(World *w, const char *line) {
         CHECK(sd_event_run(w->event, UINT64_MAX) > 0);
 }
 
-static World *ready(void) {
-        World *w = world_new();
+static World *ready_for(usec_t abort) {
+        World *w = world_new(abort);
 
         conversation_begin(w->conversation);
         CHECK_STR(conversation_awaits(w->conversation), "initialize");
@@ -116,6 +117,10 @@ static World *ready(void) {
         CHECK_STR(w->told, "\"ready\",\"fields\":{\"agent\":\"\",\"version\":\"\"}}\n");
         w->told[0] = 0;
         return w;
+}
+
+static World *ready(void) {
+        return ready_for(USEC_PER_MINUTE);
 }
 
 static void begin_turn(World *w, uint64_t number) {
@@ -153,7 +158,7 @@ static void test_interrupted_error(void) {
 
 static void test_abort(void) {
         const char *problem = NULL;
-        World *w = ready();
+        World *w = ready_for(10 * USEC_PER_MSEC);
 
         begin_turn(w, 1);
         CHECK_INT(conversation_interrupt(w->conversation, &problem), 0);
@@ -169,7 +174,7 @@ static void test_abort(void) {
 }
 
 static void test_output_closed(void) {
-        World *w = ready();
+        World *w = ready_for(10 * USEC_PER_MSEC);
 
         begin_turn(w, 1);
         w->from = safe_close(w->from);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* What becomes of a request: it is answered, or dropped, and either once. */
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -114,9 +116,32 @@ static void test_unsent(void) {
         CHECK_INT(a.replies + a.drops, 0);
 }
 
+#define STRAYS 1000U
+
+/* Whoever is at the other end may be the payload's account, and the log is everybody's. */
+static void test_strays(void) {
+        int log = memfd_create("log", MFD_CLOEXEC), own = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        unsigned lines = 0;
+        World w = {};
+        char c;
+
+        world_open(&w);
+        CHECK(log >= 0 && own >= 0 && dup2(log, STDERR_FILENO) >= 0);
+        for (unsigned i = 0; i < STRAYS; i++)
+                answer_next(&w, STRAYS + i);
+        CHECK(dup2(own, STDERR_FILENO) >= 0 && lseek(log, 0, SEEK_SET) == 0);
+        while (read(log, &c, 1) == 1)
+                lines += c == '\n';
+        CHECK(lines > 0 && lines <= 10);
+        safe_close(log);
+        safe_close(own);
+        world_close(&w);
+}
+
 int main(void) {
         RUN(test_dropped, "what is not answered when its channel is freed is dropped");
         RUN(test_gone, "when the connection goes the request is answered, and not dropped");
         RUN(test_unsent, "what was not sent is neither answered nor dropped");
+        RUN(test_strays, "C204: answers that nobody waits for do not fill the log");
         return TEST_END();
 }

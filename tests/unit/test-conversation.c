@@ -22,7 +22,7 @@ static char directory[] = "/tmp/test-conversation-XXXXXX";
 static int place = -EBADF, shim = -EBADF;
 static char told[8192]; /* what followers were told */
 static char answers[1024];
-
+static bool given; /* a turn, by the record */
 
 static void on_update(const Update *u, _unused_ void *userdata) {
         size_t n = strlen(told);
@@ -32,6 +32,11 @@ static void on_update(const Update *u, _unused_ void *userdata) {
                 n += u->fields[i].text ? (size_t) snprintf(told + n, sizeof(told) - n, " %.20s", u->fields[i].text)
                                        : (size_t) snprintf(told + n, sizeof(told) - n, " %llu", (unsigned long long) u->fields[i].number);
         (void) snprintf(told + n, sizeof(told) - n, "|");
+}
+
+static void on_turn(bool now, _unused_ void *userdata) {
+        CHECK(given != now); /* said once */
+        given = now;
 }
 
 static void on_done(_unused_ uint64_t prompt, const char *problem, void *userdata) {
@@ -135,15 +140,26 @@ static void connect_shim(void) {
         CHECK(shim >= 0);
 }
 
-static void begin(const char *conversation_text) {
+static void start(bool with_turn, const char *conversation_text) {
         end();
         turns = (Turns){};
         turns_limit(&turns, 1, 8);
         connect_shim();
-        CHECK_INT(conversation_new(event, client, &turns, "a1", 1000, false, false, &(ConversationHandler){.update = on_update}, &conversation), 0);
+        const ConversationHandler handler = {.update = on_update, .turn = on_turn};
+        given = with_turn;
+        CHECK_INT(conversation_new(event, client, &turns, "a1", 1000, false, with_turn, &handler, &conversation), 0);
         uint64_t serial = request("status", NULL);
         if (conversation_text)
                 state(serial, conversation_text);
+}
+
+static void begin(const char *conversation_text) {
+        start(false, conversation_text);
+}
+
+/* Its record says that an earlier errandd gave it a turn. */
+static void begin_found(const char *conversation_text) {
+        start(true, conversation_text);
 }
 
 #define FRESH "{\"ready\":true,\"turn\":0,\"queued\":[],\"last\":0}"
@@ -206,8 +222,9 @@ static void test_adopted(void) {
         CHECK_INT(prompt("early"), 0);
         CHECK(quiet());
         end();
-        begin(NULL);
+        begin_found(NULL);
         CHECK_INT(prompt("early"), 0);
+        CHECK_INT(turns.running, 1);
         state(1, "{\"ready\":true,\"turn\":4,\"queued\":[5,6],\"last\":6}");
         _cleanup_(message_freep) Message *m = NULL;
         uint64_t serial = request("prompt", &m), number;
@@ -215,7 +232,7 @@ static void test_adopted(void) {
         ok(serial);
         expect(answers, "early: fine|");
         conversation_state(conversation, &s);
-        CHECK(s.turn && s.prompt == 4 && s.queued == 3 && turns.running == 1 && turns.waiting == 3);
+        CHECK(s.turn && s.prompt == 4 && s.queued == 3 && turns.running == 1 && turns.waiting == 1);
         tell("turn-ended", "\"prompt\":4,\"reason\":\"end_turn\"");
         for (unsigned i = 5; i <= 7; i++) {
                 char fields[64];
@@ -226,7 +243,44 @@ static void test_adopted(void) {
                 (void) snprintf(fields, sizeof(fields), "\"prompt\":%u,\"reason\":\"end_turn\"", i);
                 tell("turn-ended", fields);
         }
-        CHECK(quiet() && !conversation_busy(conversation));
+        CHECK(quiet() && !conversation_busy(conversation) && !given);
+        end();
+}
+
+static uint64_t requested_prompt(uint64_t wanted) {
+        _cleanup_(message_freep) Message *m = NULL;
+        uint64_t number;
+
+        uint64_t serial = request("prompt", &m);
+        CHECK(json_get_u64(message_object(m), "number", 99, &number) >= 0);
+        CHECK_INT(number, wanted);
+        CHECK(message_peek_fd(m, "text") >= 0);
+        return serial;
+}
+
+/* What a shim says of turns and prompts that errandd did not give it holds up nobody, and it is as well served as before when it stops that. */
+static void test_claims(void) {
+        begin("{\"ready\":true,\"turn\":4,\"queued\":[5,6],\"last\":6}");
+        CHECK(turns.running == 0 && turns.waiting == 0 && conversation_busy(conversation) && !given);
+        (void) prompt("p");
+        ok(requested_prompt(7));
+        CHECK(turns.running == 0 && turns.waiting == 1 && quiet());
+        tell("missed", "\"count\":1");
+        state(request("status", NULL), "{\"ready\":true,\"turn\":4,\"queued\":[5,6,7,8,9,10],\"last\":99}");
+        CHECK(turns.running == 0 && turns.waiting == 1 && quiet() && !given);
+        tell("turn-ended", "\"prompt\":4,\"reason\":\"end_turn\"");
+        ok(request("turn", NULL));
+        tell("turn-started", "\"prompt\":5");
+        CHECK(turns.running == 1 && turns.waiting == 1 && given);
+        end();
+        /* One that was found so, and says that it is not: another turn has to be given. */
+        begin_found(NULL);
+        CHECK(turns.running == 1 && given);
+        state(1, "{\"ready\":true,\"turn\":0,\"queued\":[],\"last\":6}");
+        CHECK(turns.running == 0 && !given);
+        tell("missed", "\"count\":1");
+        state(request("status", NULL), "{\"ready\":true,\"turn\":6,\"queued\":[],\"last\":6}");
+        CHECK(turns.running == 0 && !given);
         end();
 }
 
@@ -436,18 +490,7 @@ static void counted_state(uint64_t serial, const char *conversation_text, unsign
             conversation_text);
 }
 
-static uint64_t requested_prompt(uint64_t wanted) {
-        _cleanup_(message_freep) Message *m = NULL;
-        uint64_t number;
-
-        uint64_t serial = request("prompt", &m);
-        CHECK(json_get_u64(message_object(m), "number", 99, &number) >= 0);
-        CHECK_INT(number, wanted);
-        CHECK(message_peek_fd(m, "text") >= 0);
-        return serial;
-}
-
-/* Of five that were sent one was told to be queued, one is so by the state, one had its turn, one was taken and is gone, and two were not taken. */
+/* Of six that were sent one was given a turn, and has it, one was told to be queued, one is so by the state, one was taken and is gone, and two were not taken. */
 static void test_again(void) {
         uint64_t serial;
 
@@ -457,15 +500,18 @@ static void test_again(void) {
                 (void) prompt("p");
                 (void) requested_prompt(i);
         }
-        CHECK_INT(again(&serial), 7);
-        CHECK(prompt("late") == 0 && quiet()); /* behind the others */
         counted("queued", "\"prompt\":1", 8);
-        counted("turn-started", "\"prompt\":1", 9);
         expect(answers, "p: fine|");
-        counted("missed", "\"count\":3", 12);
-        expect(told, "queued 1|turn-started 1|missed 3|");
+        (void) request("turn", NULL);
+        CHECK_INT(again(&serial), 8);
+        CHECK(prompt("late") == 0 && quiet()); /* behind the others */
+        counted("turn-started", "\"prompt\":1", 9);
+        counted("queued", "\"prompt\":2", 10);
+        expect(answers, "p: fine|");
+        counted("missed", "\"count\":2", 12);
+        expect(told, "queued 1|turn-started 1|queued 2|missed 2|");
         counted_state(serial, "{\"ready\":true,\"turn\":1,\"queued\":[2,3],\"last\":4}", 12);
-        expect(answers, "p: fine|p: fine|p: errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells|");
+        expect(answers, "p: fine|p: errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells|");
         for (unsigned i = 5; i <= 7; i++)
                 ok(requested_prompt(i));
         expect(answers, "p: fine|p: fine|late: fine|");
@@ -485,7 +531,7 @@ static void test_again_turn(void) {
                 ok(requested_prompt(1));
                 (void) request("turn", NULL);
                 CHECK_INT(again(&serial), 0);
-                CHECK_INT(turns.running, 1);
+                CHECK(turns.running == 1 && given);
                 if (began)
                         counted("turn-started", "\"prompt\":1", 2);
                 counted_state(serial, began ? "{\"ready\":true,\"turn\":1,\"queued\":[],\"last\":1}" : "{\"ready\":true,\"turn\":0,\"queued\":[1],\"last\":1}", 2);
@@ -521,6 +567,7 @@ int main(void) {
         RUN(test_turn, "a prompt, its turn, what is told of it");
         RUN(test_order, "turns in the order of the prompts, one at a time, and none before the agent is ready");
         RUN(test_adopted, "after a restart the turn goes on, what is queued follows once, and numbers go on");
+        RUN(test_claims, "C204: a turn or a prompt that only the shim tells of takes no place from others");
         RUN(test_refused, "what a shim refuses is told, and given up prompts hold nobody up");
         RUN(test_missed, "after missed events it is asked where it is, and a lost end is told");
         RUN(test_questions, "a question is answered by number, or as the one that is open");

@@ -67,6 +67,8 @@ static void test_cut(void) {
         table_add(t, "/srv/a/very/long/path");
         print(t, 24, false);
         CHECK_STR(printed, "ID      N  PROJECT\nabcdef  1  /srv/a/ver...\n");
+        print(t, 16, false); /* beyond its least, where that is enough */
+        CHECK_STR(printed, "ID      N  PR...\nabcdef  1  /s...\n");
         print(t, 5, false); /* narrower than what must not be cut: the rest keeps its least */
         CHECK_STR(printed, "ID      N  PROJECT\nabcdef  1  /srv/...\n");
         print(t, 0, false);
@@ -74,7 +76,7 @@ static void test_cut(void) {
 }
 
 static void test_left_out(void) {
-        static const TableColumn columns[] = {{"A", .optional = true}, {"B", .least = 2}, {"C", .optional = true}, {"D"}};
+        static const TableColumn columns[] = {{"A", .optional = 2}, {"B", .least = 2}, {"C", .optional = 1}, {"D", .optional = 3}};
         _cleanup_(table_freep) Table *t = NULL;
 
         CHECK_INT(table_new(columns, ELEMENTSOF(columns), &t), 0);
@@ -88,6 +90,10 @@ static void test_left_out(void) {
         CHECK_STR(printed, "A     B      D\naaaa  bb...  dddd\n");
         print(t, 11, false);
         CHECK_STR(printed, "B      D\nbb...  dddd\n");
+        print(t, 5, false); /* nothing stands behind the one that is the last now */
+        CHECK_STR(printed, "B\nbb...\n");
+        print(t, 0, false);
+        CHECK(strstr(printed, "bbbbbb  cccc  dddd\n"));
 }
 
 static void test_escaped(void) {
@@ -157,7 +163,7 @@ int main(void) {
         RUN(test_aligned, "T: columns are aligned, numbers to the right");
         RUN(test_width, "T: wide and combining characters take the columns they take");
         RUN(test_cut, "T: only what may be cut is cut to the terminal's width");
-        RUN(test_left_out, "T: on a narrow terminal optional columns are left out, the last first");
+        RUN(test_left_out, "T: on a narrow terminal optional columns are left out in their order");
         RUN(test_escaped, "T: nothing in a cell can move the cursor or turn the direction");
         RUN(test_forged_cell, "T: a cell cannot forge a row or a colour");
         RUN(test_colours, "T: colours only where they are asked for");

@@ -151,12 +151,31 @@ static void test_events(void) {
         CHECK_INT(events_read(fd, &offset, on_event, NULL, &damaged), -ESTALE);
 }
 
+/* Whose shim it is may write faster than it is read. */
+static void test_flood(void) {
+        char path[128], lines[4097];
+        uint64_t offset = 0;
+        unsigned damaged = 0;
+
+        in_base("flood", path, sizeof(path));
+        _cleanup_close_ int fd = open(path, O_CREAT | O_RDWR | O_APPEND | O_CLOEXEC, 0600);
+        CHECK(fd >= 0);
+        memset(lines, '\n', sizeof(lines));
+        lines[0] = 'x';
+        lines[sizeof(lines) - 1] = 0;
+        for (size_t n = 0; n <= 2 * EVENTS_MAX; n += strlen(lines))
+                add(fd, lines);
+        CHECK_INT(events_read(fd, &offset, on_event, NULL, &damaged), -E2BIG);
+        CHECK(offset >= EVENTS_MAX && offset < EVENTS_MAX + EVENT_LINE_MAX);
+}
+
 int main(void) {
         strcpy(base, "/tmp/errand-places-XXXXXX");
         if (!mkdtemp(base))
                 return 1;
         RUN(test_names, "places of embedded mode, by option, variable and default");
         RUN(test_directories, "C109: directories of ours alone, made closed, and never over a link");
+        RUN(test_flood, "C204: events are read up to a bound, whoever writes them on and on");
         RUN(test_ports, "S042: no two live sessions have one port");
         RUN(test_events, "C200: events are read by whole lines, whatever their holder writes; a shorter file is tampering");
         if (fork() == 0) {

@@ -307,15 +307,18 @@ static void test_moments(void) {
         }
 }
 
-static _noreturn_ void save_for_ever(int dir, bool settles) {
+/* Tells by the descriptor when it has done so once. */
+static _noreturn_ void save_for_ever(int dir, bool settles, int told) {
         _cleanup_(session_record_freep) SessionRecord *s = full_record("s1");
 
-        for (;;) {
+        for (unsigned i = 0;; i++) {
                 s->refused++;
                 if (settles)
                         (void) session_record_settle(root, "s1");
                 else
                         (void) session_record_write(dir, s);
+                if (i == 0)
+                        (void) !write(told, "x", 1);
         }
 }
 
@@ -330,13 +333,21 @@ static void test_killed_ahead(void) {
                 RecordEntry *entries;
                 size_t n;
                 pid_t pids[2];
+                int told[2];
+                char c;
 
+                CHECK_INT(pipe2(told, O_CLOEXEC), 0);
                 for (unsigned k = 0; k < 2; k++) {
                         pids[k] = fork();
                         CHECK(pids[k] >= 0);
                         if (pids[k] == 0)
-                                save_for_ever(dir, k == 1);
+                                save_for_ever(dir, k == 1, told[1]);
                 }
+                /* Both are at it before any moment counts. */
+                for (unsigned k = 0; k < 2; k++)
+                        CHECK_INT(read(told[0], &c, 1), 1);
+                safe_close(told[0]);
+                safe_close(told[1]);
                 usleep(1000 + 700 * i);
                 for (unsigned k = 0; k < 2; k++)
                         CHECK_INT(kill(pids[k], SIGKILL), 0);

@@ -117,11 +117,9 @@ static void end(void) {
         event = sd_event_unref(event);
 }
 
-static void run_until(const Outcome *o, usec_t limit) {
-        usec_t start = now_monotonic();
-
-        while (o->called == 0 && now_monotonic() - start < limit)
-                CHECK(sd_event_run(event, 100 * USEC_PER_MSEC) >= 0);
+static void run_until(const Outcome *o) {
+        while (o->called == 0)
+                CHECK(sd_event_run(event, UINT64_MAX) >= 0);
         CHECK_INT(o->called, 1);
 }
 
@@ -139,16 +137,16 @@ static void test_answers(void) {
         begin();
         CHECK_INT(start("api.example.com", &good, NULL), 0);
         CHECK_INT(good.called, 0);
-        run_until(&good, 10 * USEC_PER_SEC);
+        run_until(&good);
         CHECK_INT(good.result, RESOLVE_DONE);
         CHECK_INT(good.n, 2); /* without the repetition */
         CHECK_INT(good.first.family, AF_INET);
         CHECK_INT(start("none.example", &none, NULL), 0);
-        run_until(&none, 10 * USEC_PER_SEC);
+        run_until(&none);
         CHECK_INT(none.result, RESOLVE_FAILED);
         CHECK_STR(none.detail, gai_strerror(EAI_NONAME));
         CHECK_INT(start("many.example", &many, NULL), 0);
-        run_until(&many, 10 * USEC_PER_SEC);
+        run_until(&many);
         CHECK_INT(many.n, ADDRESSES_MAX);
         CHECK_INT(atomic_load(&odd_flags), 0);
         end();
@@ -176,16 +174,16 @@ static void test_time_limit(void) {
                 (void) snprintf(name, sizeof(name), "slow%zu.example", i);
                 CHECK_INT(start(name, &slow[i], NULL), 0);
         }
-        run_until(&slow[0], 2 * LOOKUP_TIMEOUT_USEC);
+        run_until(&slow[0]);
         CHECK_INT(slow[0].result, RESOLVE_TIMEOUT);
         CHECK(slow[0].at - began >= LOOKUP_TIMEOUT_USEC);
-        CHECK(slow[0].at - began < LOOKUP_TIMEOUT_USEC + 2 * USEC_PER_SEC);
+        CHECK(slow[0].at - began < 2 * LOOKUP_TIMEOUT_USEC);
         for (size_t i = 1; i < ELEMENTSOF(slow); i++)
-                run_until(&slow[i], 2 * USEC_PER_SEC);
+                run_until(&slow[i]);
         CHECK_INT(resolver_pending(resolver), 0);
         /* Every thread is inside a lookup that was given up, and the next name resolves all the same. */
         CHECK_INT(start("api.example.com", &good, NULL), 0);
-        run_until(&good, 3 * USEC_PER_SEC);
+        run_until(&good);
         CHECK_INT(good.result, RESOLVE_DONE);
         set_let_go(true);
         (void) sd_event_run(event, 50 * USEC_PER_MSEC);
@@ -210,7 +208,7 @@ static void test_replaced(void) {
         CHECK_INT(waiting.called, 0);
         /* Whoever asked is gone; the threads are not, and what waits behind them is not held up. */
         query_cancel(queries[0]);
-        run_until(&waiting, 3 * USEC_PER_SEC);
+        run_until(&waiting);
         CHECK_INT(waiting.result, RESOLVE_DONE);
         end();
 }
@@ -223,8 +221,8 @@ static void test_shared(void) {
         CHECK_INT(start("slow.example", &b, NULL), 0);
         CHECK_INT(resolver_pending(resolver), 1);
         set_let_go(true);
-        run_until(&a, 3 * USEC_PER_SEC);
-        run_until(&b, 3 * USEC_PER_SEC);
+        run_until(&a);
+        run_until(&b);
         CHECK_INT(atomic_load(&calls), 1);
         end();
 }
@@ -246,7 +244,7 @@ static void test_cap(void) {
         CHECK_INT(resolver_pending(resolver), 0);
         CHECK_INT(start("more.example", &more, NULL), 0);
         set_let_go(true); /* by now every thread there may be can be inside a lookup that nobody waits for */
-        run_until(&more, 3 * USEC_PER_SEC);
+        run_until(&more);
         for (size_t i = 0; i < LOOKUPS_MAX; i++)
                 CHECK_INT(slow[i].called, 0);
         end();
@@ -257,11 +255,9 @@ static void test_end_within(void) {
 
         begin();
         CHECK_INT(start("slow.example", &slow, NULL), 0);
-        usec_t began = now_monotonic();
         while (atomic_load(&calls) == 0)
                 (void) usleep(1000);
-        end();
-        CHECK(now_monotonic() - began < 2 * USEC_PER_SEC);
+        end(); /* which would never be, if it waited for the thread: that is let go only then */
         CHECK_INT(slow.called, 0);
 }
 

@@ -24,28 +24,37 @@ static void on_begin(void *userdata) {
         p->turns++;
         order[n_order++ % 64] = p;
         if (p->fails)
-                turn_seat_set(&p->seat, false, false, p->seat.waiting, 0);
+                turn_seat_set(&p->seat, false, false, true, p->seat.waiting);
         else
-                turn_seat_set(&p->seat, true, true, p->seat.waiting - 1, p->seat.asking);
+                turn_seat_set(&p->seat, true, true, p->seat.waiting > 1, p->seat.waiting - MIN(p->seat.waiting, UINT64_C(1)));
 }
 
-static void begin(uint64_t running_max, uint64_t waiting_max) {
+static void begin_found(uint64_t running_max, uint64_t waiting_max, size_t found) {
         turns = (Turns){};
         n_order = 0;
         turns_limit(&turns, running_max, waiting_max);
         for (size_t i = 0; i < 8; i++) {
                 players[i] = (Player){};
-                turn_seat_open(&players[i].seat, &turns, i < 4 ? ALICE : BOB, false, on_begin, players + i);
+                turn_seat_open(&players[i].seat, &turns, i < 4 ? ALICE : BOB, false, i < found, on_begin, players + i);
         }
 }
 
+static void begin(uint64_t running_max, uint64_t waiting_max) {
+        begin_found(running_max, waiting_max, 0);
+}
+
+/* Whatever waits could begin. */
+static void set(Player *p, bool ready, bool running, uint64_t waiting) {
+        turn_seat_set(&p->seat, ready, running, waiting > 0, waiting);
+}
+
 static void wait_for(Player *p, uint64_t n) {
-        turn_seat_set(&p->seat, true, p->seat.running, p->seat.waiting + n, p->seat.asking);
+        set(p, true, p->seat.running, p->seat.waiting + n);
 }
 
 static void end_turn(Player *p) {
         CHECK(p->seat.running);
-        turn_seat_set(&p->seat, true, false, p->seat.waiting, p->seat.asking);
+        set(p, true, false, p->seat.waiting);
 }
 
 static void test_line(void) {
@@ -87,17 +96,17 @@ static void test_one_turn_each(void) {
 
 static void test_not_ready(void) {
         begin(1, 100);
-        turn_seat_set(&players[0].seat, false, false, 3, 0);
+        set(players, false, false, 3);
         CHECK_INT(turns.running, 0);
         /* What is on its way is no reason yet. */
-        turn_seat_set(&players[1].seat, true, false, 1, 1);
+        turn_seat_set(&players[1].seat, true, false, false, 1);
         CHECK_INT(turns.running, 0);
-        turn_seat_set(&players[1].seat, true, false, 1, 0);
+        set(players + 1, true, false, 1);
         CHECK(players[1].seat.running);
         /* In the line, and then not. */
-        turn_seat_set(&players[0].seat, true, false, 3, 0);
+        set(players, true, false, 3);
         wait_for(players + 2, 1);
-        turn_seat_set(&players[0].seat, false, false, 3, 0);
+        set(players, false, false, 3);
         end_turn(players + 1);
         CHECK(players[2].seat.running && players[0].turns == 0);
 }
@@ -131,9 +140,9 @@ static void test_failing(void) {
 }
 
 static void test_adopted(void) {
-        begin(2, 100);
-        for (size_t i = 0; i < 3; i++) /* an earlier errandd, with a higher limit, let them begin */
-                turn_seat_set(&players[i].seat, true, true, 1, 0);
+        begin_found(2, 100, 3); /* an earlier errandd, with a higher limit, let them begin */
+        for (size_t i = 0; i < 3; i++)
+                set(players + i, true, true, 1);
         CHECK_INT(turns.running, 3);
         wait_for(players + 3, 1);
         end_turn(players);
@@ -146,26 +155,42 @@ static void test_adopted(void) {
         CHECK_INT(turns.running, 4);
 }
 
+/* Whoever says that it is in a turn which it was not given: others have theirs, and it stands in line as soon as it says that it is over. */
+static void test_claimed(void) {
+        begin(1, 100);
+        for (size_t i = 0; i < 4; i++)
+                turn_seat_set(&players[i].seat, false, true, true, 0);
+        CHECK_INT(turns.running, 0);
+        wait_for(players + 4, 1);
+        CHECK(players[4].seat.running);
+        end_turn(players + 4);
+        /* Nor does one that is over come back. */
+        turn_seat_set(&players[4].seat, false, true, false, 0);
+        CHECK_INT(turns.running, 0);
+        turn_seat_set(&players[0].seat, true, false, true, 0);
+        CHECK(players[0].seat.running && turns.waiting == 0);
+}
+
 static void test_queue(void) {
         begin(1, 3);
         CHECK_INT(turn_seat_check(&players[0].seat), 0);
         wait_for(players, 1);
         for (size_t i = 0; i < 3; i++) {
                 CHECK_INT(turn_seat_check(&players[1 + i].seat), 0);
-                turn_seat_set(&players[1 + i].seat, true, false, 1, 1); /* asked counts already */
+                turn_seat_set(&players[1 + i].seat, true, false, false, 1); /* asked counts already */
         }
         CHECK_INT(turn_seat_check(&players[4].seat), -ENOSPC);
-        turn_seat_set(&players[1].seat, true, false, 0, 0);
+        set(players + 1, true, false, 0);
         CHECK_INT(turn_seat_check(&players[4].seat), 0);
 
         /* Without a queue what can begin at once is taken. */
         begin(2, 0);
-        turn_seat_set(&players[0].seat, true, false, 0, 0);
-        turn_seat_set(&players[1].seat, true, false, 0, 0);
-        turn_seat_set(&players[2].seat, true, false, 0, 0);
+        set(players, true, false, 0);
+        set(players + 1, true, false, 0);
+        set(players + 2, true, false, 0);
         CHECK_INT(turn_seat_check(&players[7].seat), -ENOSPC); /* it is not ready */
         CHECK_INT(turn_seat_check(&players[0].seat), 0);
-        turn_seat_set(&players[0].seat, true, false, 1, 1);
+        turn_seat_set(&players[0].seat, true, false, false, 1);
         CHECK_INT(turn_seat_check(&players[0].seat), -ENOSPC);
         CHECK_INT(turn_seat_check(&players[1].seat), 0);
         wait_for(players + 1, 1);
@@ -203,6 +228,7 @@ int main(void) {
         RUN(test_leave, "a session that ends gives its turn and its place back");
         RUN(test_failing, "a turn that cannot begin is given to the next");
         RUN(test_adopted, "turns that an earlier errandd let begin count, and new limits count at once");
+        RUN(test_claimed, "C204: a turn that was not given takes none from others");
         RUN(test_queue, "no more prompts wait than may, and what need not wait is taken all the same");
         RUN(test_shares, "C204: who is no operator has at most half of the turns and of the places");
         return TEST_END();
