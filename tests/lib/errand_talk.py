@@ -41,7 +41,11 @@ class Talk(Sessions):
     def agent(self, name, *options, ready=True, **more):
         self.start(name, "./acp-agent", *options, **{**ACP, "network": ("s", "none"), **more})
         if ready:
-            errand_launch.wait_for(lambda: "not answered" not in self.say(name, "!status"))
+            self.await_agent(name)
+
+    def await_agent(self, name):
+        """Until it is known what its agent does: its shim is reached and has answered, and so has the agent."""
+        errand_launch.wait_for(lambda: "Its agent" in (status := self.say(name, "!status")) and "not answered" not in status)
 
     def say(self, name, text):
         return self.call(name, "Say", "s", text)[0]

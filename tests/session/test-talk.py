@@ -136,11 +136,11 @@ def killed(t):
     os.kill(shim, signal.SIGSTOP)
     try:
         s.serve()
-        errand_launch.wait_for(lambda: "not answered" not in s.say("a2", "!status"))
+        s.await_agent("a2")
         t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other, before the first one has answered")
     finally:
         os.kill(shim, signal.SIGCONT)
-    errand_launch.wait_for(lambda: "not answered" not in s.say("a1", "!status"))
+    s.await_agent("a1")
     t.contains(s.say("a1", "!status"), "Its agent works on prompt 1. 1 prompt waits.", "status")
     t.contains(s.say("a2", "!status"), "Its agent waits for a turn. 1 prompt waits.", "status of the other")
     s.prompt("a1", "say three")
@@ -253,7 +253,7 @@ def idle(t):
     s.update("a1", "turn-started")
     s.agent("a2", ready=False)
     s.prompt("a2", "say two")
-    errand_launch.wait_for(lambda: "not answered" not in s.say("a2", "!status"))
+    s.await_agent("a2")
     s.go("go")
     t.equal(s.update("a1", "turn-ended")["reason"], "end_turn", "a turn that is longer than the limit")
     t.equal(s.update("a2", "turn-ended")["reason"], "end_turn", "a prompt that waited for longer")
