@@ -212,19 +212,20 @@ static void ask_anew(Question *q) {
 
 static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
         Question *q = userdata;
-        bool allowed;
+        Authorizer *a = &q->authorizer->authorizer;
+        bool awaited = q->done, allowed = !q->withdrawn && read_answer(m, q);
+        uid_t uid = q->uid;
 
-        if (q->withdrawn) {
+        if (q->withdrawn)
                 question_free(q);
-                return 1;
-        }
-        allowed = read_answer(m, q);
-        if (q->ahead && !allowed)
+        else if (q->ahead && !allowed)
                 ask_anew(q);
         else if (q->done)
                 question_finish(q, allowed);
         else
                 q->slot = sd_bus_slot_unref(q->slot);
+        if (!awaited && a->eased)
+                a->eased(uid, a->eased_userdata);
         return 1;
 }
 

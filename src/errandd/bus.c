@@ -236,6 +236,17 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* Of an account's questions one is over that no call waited for, so that none comes through again by itself. */
+static void on_eased(uid_t uid, void *userdata) {
+        const Bus *b = userdata;
+
+        for (const BusLink *l = b->links; l; l = l->next)
+                if (l->uid == uid && l->n_delayed > 0) {
+                        bus_delayed_wake(l, DELAY_AUTHORIZATION);
+                        return;
+                }
+}
+
 int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
         _cleanup_(bus_freep) Bus *b = calloc(1, sizeof(Bus));
         int r;
@@ -251,6 +262,10 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
         }
         if (!b->authorizer)
                 b->authorizer = authorizer_same_uid();
+        if (b->authorizer->is_busy) {
+                b->authorizer->eased = on_eased;
+                b->authorizer->eased_userdata = b;
+        }
         r = sd_event_add_defer(manager_event(m), &b->tidy, tidy_handler, b);
         if (r >= 0)
                 r = sd_event_source_set_enabled(b->tidy, SD_EVENT_OFF);
@@ -267,6 +282,8 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
+        if (b->authorizer && b->authorizer->is_busy)
+                b->authorizer->eased = NULL;
         subscribe_end(b);
         bus_delayed_stop(b);
         sd_event_source_disable_unref(b->accept);

@@ -419,6 +419,31 @@ static void test_returning(void) {
         end();
 }
 
+/* It waits for what was withdrawn, and is asked about when polkit has answered that: nothing else happens for it. */
+static void test_eased(void) {
+        Waiting waiting[BUS_ACCOUNT_HELD_MAX], again;
+
+        begin();
+        w.bus->world.bus->delay_usec = USEC_PER_SEC * 3600;
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                start(waiting + i, w.client, false);
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                waiting_done(waiting + i);
+        sd_bus_close_unref(w.client);
+        while (w.polkit.cancelled < BUS_ACCOUNT_HELD_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        w.client = message_bus_client(w.bus, message_bus_account());
+        call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), &again);
+        message_bus_settle(w.bus, w.client);
+        CHECK(!again.answered);
+        CHECK_INT(w.polkit.asked, BUS_ACCOUNT_HELD_MAX);
+        fake_polkit_answer(&w.polkit, false);
+        w.polkit.answer = POLKIT_NO;
+        finish(&again, "NotFound");
+        CHECK_INT(w.polkit.asked, BUS_ACCOUNT_HELD_MAX + 1);
+        end();
+}
+
 static void test_daemon_ends(void) {
         Waiting waiting;
 
@@ -448,6 +473,7 @@ int main(void) {
         RUN(test_root, "C195: uid 0 passes unasked, no uid and no name do not");
         RUN(test_bounded, "questions of one account are bounded");
         RUN(test_returning, "C204: questions that were withdrawn count until polkit has answered");
+        RUN(test_eased, "C204: who waits for questions that were withdrawn is asked about as soon as polkit has answered them");
         RUN(test_daemon_ends, "a question is withdrawn when errandd ends");
         return TEST_END();
 }
