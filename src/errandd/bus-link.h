@@ -129,6 +129,7 @@ int bus_client_find(BusConnection *c, sd_bus_message *m, BusLink **ret, sd_bus_e
 void bus_client_forget(BusLink *l); /* drops what waits for its uid */
 
 /* bus-unread.c */
+int bus_unread_begin(sd_bus *bus); /* a message bus; before anything is sent to a client of it */
 void bus_unread_add_signal(BusLink *l, sd_bus_message *m); /* sealed, that is sent to it */
 void bus_unread_ask(BusLink *l); /* whether it has taken what it was sent, if that is due */
 void bus_unread_add_refusal(BusLink *l);
