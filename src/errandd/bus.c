@@ -236,6 +236,11 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
         return 0;
 }
 
+/* polkit has answered what nobody waits for. */
+static void on_settled(uid_t uid, void *userdata) {
+        bus_delayed_wake_account(userdata, uid, DELAY_AUTHORIZATION);
+}
+
 int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
         _cleanup_(bus_freep) Bus *b = calloc(1, sizeof(Bus));
         int r;
@@ -251,6 +256,8 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
         }
         if (!b->authorizer)
                 b->authorizer = authorizer_same_uid();
+        if (b->authorizer->watch)
+                b->authorizer->watch(b->authorizer, on_settled, b);
         r = sd_event_add_defer(manager_event(m), &b->tidy, tidy_handler, b);
         if (r >= 0)
                 r = sd_event_source_set_enabled(b->tidy, SD_EVENT_OFF);
@@ -267,7 +274,11 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
+        if (b->authorizer && b->authorizer->is_busy)
+                b->authorizer->eased = NULL;
         subscribe_end(b);
+        if (b->authorizer->watch)
+                b->authorizer->watch(b->authorizer, NULL, NULL);
         bus_delayed_stop(b);
         sd_event_source_disable_unref(b->accept);
         while (b->links) {
