@@ -195,6 +195,12 @@ static void wake(const BusLink *l, DelayReason reason) {
                 if (reason == DELAY_AUTHORIZATION)
                         return;
         }
+        /* Nobody of that account waits for it, so it is another's. */
+        for (Delayed *d = reason == DELAY_AUTHORIZATION ? l->connection->face->delayed : NULL; d; d = d->next)
+                if (d->reason == reason && d->state == WAITS) {
+                        come(d);
+                        return;
+                }
 }
 
 void bus_delayed_wake(const BusLink *l, DelayReason reason) {

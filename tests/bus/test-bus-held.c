@@ -143,9 +143,51 @@ static void test_held_share(void) {
         end();
 }
 
+static size_t n_answered;
+
+static bool one_at_a_time(const Authorizer *a, _unused_ uid_t uid) {
+        return ((const TestAuthorizer *) a)->n_held > n_answered;
+}
+
+/* polkit has as many questions of all as it may: the end of one lets the next account ask, which has none that could end. */
+static void test_next_account(void) {
+        Waiting first, second;
+        sd_bus *other;
+
+        begin();
+        b->world.bus->delay_usec = USEC_PER_SEC * 3600;
+        authorizer.hold = true;
+        authorizer.authorizer.is_busy = one_at_a_time;
+        n_answered = 0;
+        other = message_bus_client(b, message_bus_account());
+        check_call(other, A1, BUS_SESSION_INTERFACE, "Describe", "no error");
+        b->world.bus->links->uid = 77777;
+        check_call(client, A1, BUS_SESSION_INTERFACE, "Describe", "no error");
+        call_start(client, call_new(client, BUS_SESSION_ROOT "/b2", BUS_SESSION_INTERFACE, "Start"), &first);
+        message_bus_settle(b, client);
+        message_bus_settle(b, b->service);
+        call_start(other, call_new(other, BUS_SESSION_ROOT "/b2", BUS_SESSION_INTERFACE, "Start"), &second);
+        while (!b->world.bus->delayed)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        CHECK_INT(authorizer.n_held, 1);
+        authorizer.done[n_answered++](true, authorizer.userdata[0]);
+        while (authorizer.n_held < 2)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        authorizer.done[n_answered++](true, authorizer.userdata[1]);
+        while (!first.answered || !second.answered)
+                CHECK(sd_event_run(b->world.event, UINT64_MAX) >= 0);
+        CHECK_FINE(first.reply);
+        CHECK_FINE(second.reply);
+        waiting_done(&first);
+        waiting_done(&second);
+        sd_bus_close_unref(other);
+        end();
+}
+
 int main(void) {
         log_setup("errandd-test", LOG_LEVEL_WARNING);
         RUN(test_unknown_share, "C204: clients whose uid is not known yet have only each other wait");
         RUN(test_held_share, "C204: accounts share what is held");
+        RUN(test_next_account, "C204: an account that waits for others' questions is asked about when one of them is answered");
         return TEST_END();
 }
