@@ -450,6 +450,55 @@ static void test_settled(void) {
         end();
 }
 
+/* One that polkit never answered is a no for its caller, and the bus daemon still waits for it. */
+static void test_timed_out(void) {
+        Waiting waiting[BUS_ACCOUNT_HELD_MAX], again;
+
+        begin();
+        w.bus->world.bus->delay_usec = 10 * USEC_PER_MSEC;
+        authorizer_polkit_set_timeouts(w.authorizer, 10 * USEC_PER_MSEC, USEC_INFINITY);
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+                start(waiting + i, w.client, false);
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+                finish(waiting + i, "NotFound");
+        call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), &again);
+        finish(&again, "LimitExceeded");
+        CHECK_INT(w.polkit.asked, ELEMENTSOF(waiting));
+        fake_polkit_answer(&w.polkit, true);
+        message_bus_settle(w.bus, w.polkit.bus);
+        message_bus_settle(w.bus, w.bus->service);
+        CHECK_INT(w.bus->world.manager->acts, 0);
+        authorizer_polkit_set_timeouts(w.authorizer, USEC_INFINITY, USEC_INFINITY);
+        start(&again, w.client, false);
+        fake_polkit_answer(&w.polkit, true);
+        finish(&again, "no error");
+        end();
+}
+
+/* However many accounts ask, polkit has no more questions than leave errandd its other calls, and one that has none yet is asked about. */
+static void test_all(void) {
+        void *tickets[AUTHORIZE_FIRST_MAX];
+        AuthorizeRequest q = {.permission = PERMISSION_READ, .own = true, .sender = ":1.1"};
+
+        begin();
+        for (unsigned i = 0; i < AUTHORIZE_FIRST_MAX; i++) {
+                q.uid = 70000 + i / 8;
+                CHECK_INT(w.authorizer->is_busy(w.authorizer, q.uid), i >= AUTHORIZE_ALL_MAX && i % 8 > 0);
+                CHECK_INT(w.authorizer->check(w.authorizer, &q, NULL, NULL, tickets + i), -EINPROGRESS);
+        }
+        CHECK(w.authorizer->is_busy(w.authorizer, 80000));
+        for (unsigned i = 0; i < AUTHORIZE_FIRST_MAX; i++)
+                w.authorizer->cancel(w.authorizer, tickets[i]);
+        CHECK(w.authorizer->is_busy(w.authorizer, 80000));
+        while (w.polkit.cancelled < AUTHORIZE_FIRST_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        fake_polkit_answer(&w.polkit, true);
+        message_bus_settle(w.bus, w.polkit.bus);
+        message_bus_settle(w.bus, w.bus->service);
+        CHECK(!w.authorizer->is_busy(w.authorizer, 70000));
+        end();
+}
+
 static void test_daemon_ends(void) {
         Waiting waiting;
 
@@ -480,6 +529,8 @@ int main(void) {
         RUN(test_bounded, "questions of one account are bounded");
         RUN(test_returning, "C204: questions that were withdrawn count until polkit has answered");
         RUN(test_settled, "C202: and then what waits for them is asked about at once");
+        RUN(test_timed_out, "C202 C204: and so do those whose time is over");
+        RUN(test_all, "C204: of all accounts' together there are so many, and who has none is asked about");
         RUN(test_daemon_ends, "a question is withdrawn when errandd ends");
         return TEST_END();
 }
