@@ -185,7 +185,7 @@ static int enter_network(char *const *argv, const Policy *policy, const Network 
         if (!options->observer || !options->observer->unconfined)
                 warn_ports(network);
         r = enter_run(plan, options, ret);
-        if (r >= 0)
+        if (r == 0)
                 *ret_plan = TAKE_PTR(plan);
         return r;
 }

@@ -513,6 +513,7 @@ static void end_sessions(Manager *m) {
 Manager *manager_free(Manager *m) {
         if (!m)
                 return NULL;
+        turns_limit(&m->turns, 0, 0); /* what a session leaves that is let go below, it still has */
         if (!m->mode->units && !m->failed)
                 end_sessions(m);
         m->observer = (Observer){};

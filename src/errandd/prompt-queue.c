@@ -12,6 +12,7 @@ bool prompt_queue_take(PromptQueue *q, uint64_t number) {
 }
 
 void prompt_queue_add(PromptQueue *q, uint64_t number) {
+        (void) numbers_take(q->claims, &q->n_claims, number); /* a shim may have told of it before it was sent */
         if (q->n < PROMPTS_MAX && !prompt_queue_has(q, number))
                 q->numbers[q->n++] = number;
 }

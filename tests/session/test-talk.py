@@ -162,6 +162,28 @@ def killed(t):
     t.equal(s.update("a1", "turn-ended")["prompt"], 5, "number")
 
 
+@case("C200: an errandd that ends gives no turn that another session still has")
+def left(t):
+    s = Talk(t, {"limits": {"maxConcurrentTurns": 1}})
+    names = ("a1", "a2", "a3")
+    for name in names:
+        s.agent(name)
+    s.prompt("a2", until("go"))
+    s.update("a2", "turn-started", prompt=1)
+    for name in ("a1", "a3"):
+        s.prompt(name, "say other")
+    t.equal(s.service.terminate(), 0, "errandd's end")
+    s.serve()
+    for name in names:
+        s.await_agent(name)
+    t.contains(s.say("a2", "!status"), "Its agent works on prompt 1.", "status")
+    for name in ("a1", "a3"):
+        t.contains(s.say(name, "!status"), "Its agent waits for a turn. 1 prompt waits.", f"status of {name}")
+    s.go("go")
+    for name in names:
+        t.equal(s.update(name, "turn-ended", prompt=1)["reason"], "end_turn", f"end of {name}")
+
+
 @case("D001: when the agent or the session ends each prompt that was taken is told to have ended")
 def ends(t):
     s = Talk(t)

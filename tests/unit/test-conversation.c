@@ -273,6 +273,14 @@ static void test_claims(void) {
         tell("turn-started", "\"prompt\":5");
         CHECK(turns.running == 1 && turns.waiting == 1 && given);
         end();
+        /* What it said before errandd sent that is no place for nothing. */
+        begin("{\"ready\":true,\"turn\":4,\"queued\":[7,8],\"last\":6}");
+        for (unsigned i = 7; i <= 8; i++) {
+                (void) prompt("p");
+                ok(requested_prompt(i));
+                CHECK_INT(turns.waiting, i - 6);
+        }
+        end();
         /* One that was found so, and says that it is not: another turn has to be given. */
         begin_found(NULL);
         CHECK(turns.running == 1 && given);
