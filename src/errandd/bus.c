@@ -274,8 +274,6 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
-        if (b->authorizer && b->authorizer->is_busy)
-                b->authorizer->eased = NULL;
         subscribe_end(b);
         if (b->authorizer->watch)
                 b->authorizer->watch(b->authorizer, NULL, NULL);
