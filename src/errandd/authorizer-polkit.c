@@ -27,6 +27,7 @@ typedef struct PolkitAuthorizer {
         Question *questions;
         sd_bus_slot *watches[WATCHES];
         size_t watching; /* of these, those that the bus has granted */
+        bool silent;     /* what was asked last got no answer */
 } PolkitAuthorizer;
 
 struct Question {
@@ -129,10 +130,15 @@ static bool polkit_is_busy(const Authorizer *authorizer, uid_t uid) {
         return n >= AUTHORIZE_ACCOUNT_MAX;
 }
 
+static bool polkit_is_silent(const Authorizer *a) {
+        return ((const PolkitAuthorizer *) a)->silent;
+}
+
 static bool read_answer(sd_bus_message *m, const Question *q) {
         const sd_bus_error *e = sd_bus_message_get_error(m);
         int authorized = 0, r;
 
+        q->authorizer->silent = e;
         if (e) {
                 /* libsystemd makes this one itself when the time is over. */
                 if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT))
@@ -469,7 +475,7 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
                 .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy,
-                               .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
+                               .is_silent = polkit_is_silent, .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,
                 .interactive_timeout = AUTHORIZE_INTERACTIVE_USEC,
