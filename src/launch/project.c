@@ -97,7 +97,7 @@ static const char *make_problem(int r) {
         case -EOPNOTSUPP:
                 return "its file system keeps no access control lists";
         case -EACCES:
-                return "the place of projects does not belong to the account that sessions run as; systemd-tmpfiles --create sets the usual one right";
+                return "the account that sessions run as cannot write to the place of projects; systemd-tmpfiles --create sets the usual one right";
         case -EROFS:
                 return "the place of projects is on a read-only file system; if it was made since errandd.service was started, restart that";
         default:

@@ -149,8 +149,8 @@ def _(t):
     os.chmod(root, 0o755)
     t.defer(os.chmod, root, before.st_mode & 0o7777)
     done = run("errand", "run", "--project", "unmade", "--", "true", account=OWNER)
-    t.equal(done.err, "errand: Failed to make a session: the project unmade cannot be made: the place of projects does not belong to the account that "
-            "sessions run as; systemd-tmpfiles --create sets the usual one right\n", "what errand says")
+    t.equal(done.err, "errand: Failed to make a session: the project unmade cannot be made: the account that sessions run as cannot write "
+            "to the place of projects; systemd-tmpfiles --create sets the usual one right\n", "what errand says")
 
 
 @case("another stateDir is refused until drop-ins have moved the brokers' sockets, and then sessions are there", timeout=90)
