@@ -30,6 +30,7 @@ typedef struct PolkitAuthorizer {
         size_t watching; /* of these, those that the bus has granted */
         void (*settled)(uid_t uid, void *userdata);
         void *settled_userdata;
+        bool silent;     /* what was asked last got no answer */
 } PolkitAuthorizer;
 
 struct Question {
@@ -179,10 +180,15 @@ static void polkit_watch(Authorizer *authorizer, void (*settled)(uid_t uid, void
         a->settled_userdata = userdata;
 }
 
+static bool polkit_is_silent(const Authorizer *a) {
+        return ((const PolkitAuthorizer *) a)->silent;
+}
+
 static bool read_answer(sd_bus_message *m, const Question *q) {
         const sd_bus_error *e = sd_bus_message_get_error(m);
         int authorized = 0, r;
 
+        q->authorizer->silent = e;
         if (e) {
                 log_no_answer(q, e->message ?: e->name);
                 return false;
@@ -290,6 +296,7 @@ static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
 static int on_time(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
         Question *q = userdata;
 
+        q->authorizer->silent = true;
         log_no_answer(q, "its time is over");
         leave_behind(q);
         if (q->ahead)
@@ -527,8 +534,9 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
         if (!a)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
-                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy, .watch = polkit_watch,
-                               .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
+                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy,
+                               .watch = polkit_watch, .is_silent = polkit_is_silent, .operator = polkit_operator,
+                               .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,
                 .interactive_timeout = AUTHORIZE_INTERACTIVE_USEC,

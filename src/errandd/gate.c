@@ -315,6 +315,8 @@ static uid_t find_owner(const BusLink *l, const Passage *p, const GateDetails *d
 static const char *who_may(const Authorizer *a, const Passage *p) {
         if (!a->cancel)
                 return "";
+        if (a->is_silent && a->is_silent(a))
+                return ", and polkit, which knows who has that, gave no answer; systemctl status polkit says more";
         if (p->own && p->action->permission == PERMISSION_CREATE)
                 return ", which members of group errand-users have, and administrators with their password";
         if (p->action->permission == PERMISSION_CREATE)

@@ -165,11 +165,26 @@ static void test_hanging(void) {
         end();
 }
 
+/* Whether the refusal says so, which else names who has the action. */
+static void check_said(const char *words, bool said) {
+        Waiting waiting = {};
+
+        call_start(w.client, call_new(w.client, BUS_ROOT, BUS_MANAGER_INTERFACE, "Reload"), &waiting);
+        while (!waiting.answered)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        CHECK(is_refusal(&waiting.reply));
+        CHECK_INT(strstr(waiting.reply.text, words) != NULL, said);
+        waiting_done(&waiting);
+}
+
 static void test_absent(void) {
         begin();
         fake_polkit_end(&w.polkit);
         check_every_member(false);
+        check_said("gave no answer", true);
         fake_polkit_begin(&w.polkit, w.bus);
+        w.polkit.answer = POLKIT_NO;
+        check_said("gave no answer", false);
         w.polkit.answer = POLKIT_YES;
         check_every_member(true); /* it is back */
         end();
