@@ -11,6 +11,7 @@ import errand_launch
 
 PIDFD_GETFD = 438  # kernel 5.6
 NUMBERS = 256      # more than a test's errandd or broker has
+SO_ACCEPTCON = 0x10000  # <linux/net.h>, the flags in /proc/net/unix
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -49,6 +50,12 @@ def connection(pid, path, own=False):
                     return number, copy
             copy.close()
     return None
+
+
+def listens(path):
+    """Whether a socket that was bound to a path that ends so is listened at: it has its file before, and may still look for that."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as f:
+        return any(words[-1].endswith(path) and int(words[3], 16) & SO_ACCEPTCON for words in map(str.split, list(f)[1:]))
 
 
 def wait_connection(pid, path, own=False):

@@ -21,12 +21,16 @@ MS_BIND, MNT_DETACH = 0x1000, 2
 libc = ctypes.CDLL(None, use_errno=True)
 
 # Operations are words: tcp=ADDRESS,PORT udp=… ping=ADDRESS bind=PORT listen fastopen=… local name=NAME raw packet. One line an answer:
-# what came back, "ok", or the name of the error.
+# what came back, "ok", or the name of the error. wait=SECONDS before them: for what may never be answered. What is answered, or refused, is
+# so by others, who come to it when the machine lets them.
 PROBE = """
 import concurrent.futures, errno, os, socket, struct, sys
+wait = 30
+if sys.argv[1:] and sys.argv[1].startswith("wait="):
+    wait = int(sys.argv.pop(1)[5:])
 def tcp(address, port, fast=False):
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as s:
-        s.settimeout(2)
+        s.settimeout(wait)
         if fast:
             s.sendto(b"x", 0x20000000, (address, int(port)))
         else:
@@ -34,13 +38,13 @@ def tcp(address, port, fast=False):
         return s.recv(100).decode()
 def udp(address, port):
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.settimeout(2)
+        s.settimeout(wait)
         s.sendto(b"x", socket.getaddrinfo(address, int(port), type=socket.SOCK_DGRAM)[0][4])
         return s.recv(100).decode()
 def ping(address):
     six = ":" in address
     with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM, 58 if six else 1) as s:
-        s.settimeout(2)
+        s.settimeout(wait)
         s.sendto(struct.pack("BBHHH", 128 if six else 8, 0, 0, 1, 1), (address, 0))
         return "ok" if s.recv(100) else ""
 def bind(port):

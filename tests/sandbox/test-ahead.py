@@ -11,6 +11,7 @@ import subprocess
 from bailey import NOT_RUN, check, main
 
 LIMIT = 1 << 20
+SHADOW_MIN = 1 << 30  # bytes: what is larger is a sanitizer's note of which bytes may be used; it has no bytes of the program's
 
 
 class Waiting:
@@ -147,6 +148,8 @@ def found(pid, text):
             area, rights = line.split()[:2]
             if rights.startswith("rw"):
                 begin, end = (int(n, 16) for n in area.split("-"))
+                if end - begin > SHADOW_MIN:
+                    continue
                 memory.seek(begin)
                 if text in memory.read(end - begin):
                     return True

@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 import network
 from bailey import NOT_RUN, check, main
@@ -31,21 +30,23 @@ WARNING = ("bailey: warning: outbound access is restricted by TCP port only;\n"
 P443 = '[network]\negress_allow = ["443"]\n'
 BIND = "[network]\nbind_ports = [8080]\n"
 ANY = '[network]\negress = "allow"\nbind_ports = [8080]\n'
+PATIENT = ANY + '[env]\nset = { RES_OPTIONS = "timeout:30 attempts:5" }\n'  # a name that waits for an answer does so for longer than a run may take
+SILENT = ("wait=2",)
 BROKER = ("--egress-proxy", "169.254.169.1:8443")
 NFT = "/usr/sbin/nft"
 LIBRARY = subprocess.run(["/bin/sh", "-c", "ls /usr/lib/*/libnftables.so.1"], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def probe(w, policy, *operations, options=(), **more):
+def probe(w, policy, *operations, options=(), wait=(), **more):
     """The answers from inside, by operation, and the run."""
     config = ["--config", w.policy(policy)] if policy else []
-    r = w.call("run", *config, *options, "/usr/bin/python3", "-c", PROBE, *operations, **more)
+    r = w.call("run", *config, *options, "/usr/bin/python3", "-c", PROBE, *wait, *operations, **more)
     check(len(r.out.splitlines()) == len(operations), r)
     return dict(zip(operations, r.out.splitlines())), r
 
 
-def outside(*operations):
-    out = subprocess.run(["/usr/bin/python3", "-c", PROBE, *operations], capture_output=True, text=True, check=True).stdout
+def outside(*operations, wait=()):
+    out = subprocess.run(["/usr/bin/python3", "-c", PROBE, *wait, *operations], capture_output=True, text=True, check=True).stdout
     return dict(zip(operations, out.splitlines()))
 
 
@@ -203,19 +204,19 @@ def loopback(w):
     six = [(HOST, "::1", 443, "host")] if has_ipv6 else []
     with servers((HOST, "127.0.0.1", 443, "host"), *six) as hosts:
         attacks = loopback_attacks()
-        got, r = probe(w, P443, *attacks, options=["--proxy-net"])
+        got, r = probe(w, P443, *attacks, options=["--proxy-net"], wait=SILENT)
         check("host" not in got.values() and not any(h.seen for h in hosts), r)
         check("not enforced" not in r.err, r)
         # A pasta that maps the gateway to the host's loopback all the same is held by the rule…
         careless = 'for a; do [[ $a == --no-map-gw ]] || more+=("$a"); done; exec "$REAL" "${more[@]}"'
         with pasta_as(w, careless):
-            got, r = probe(w, P443, *attacks, options=["--proxy-net"])
+            got, r = probe(w, P443, *attacks, options=["--proxy-net"], wait=SILENT)
             check("host" not in got.values() and not any(h.seen for h in hosts), r)
             # …which is seen where no rule can be installed; and that is told.
             lacking = "socket,0=16,2=12:EPERM"
-            got, r = probe(w, P443, *attacks, options=["--proxy-net"], lacking=lacking)
+            got, r = probe(w, P443, "tcp=10.0.2.2,443", options=["--proxy-net"], lacking=lacking)
             check(got["tcp=10.0.2.2,443"] == "host", r)
-        got, r = probe(w, P443, *attacks, options=["--proxy-net"], lacking=lacking)
+        got, r = probe(w, P443, *attacks, options=["--proxy-net"], wait=SILENT, lacking=lacking)
         check("host" not in got.values(), r)
         check("not enforced: loopback-rule" in r.err and "private address" in r.err, r)
         r = w.run(P443, "true", "--proxy-net", "--strict", lacking=lacking)
@@ -230,7 +231,7 @@ def inbound(w):
         child = start(w, [*config, "--proxy-net", "--quiet"], ["/usr/bin/python3", "-c", script, *(["one"] if policy else [])])
         check(child.stdout.readline() == "up\n", child)
         for port in (8080, 8123):
-            answer = outside(f"tcp=127.0.0.1,{port}", f"tcp={HOST4},{port}")
+            answer = outside(f"tcp=127.0.0.1,{port}", f"tcp={HOST4},{port}", wait=SILENT)
             check(set(answer.values()) == ({"TIMEOUT"} if port == open_port else {"ECONNREFUSED"}), (port, answer))
         child.stdin.close()
         check(child.wait() == 0, child)
@@ -318,9 +319,7 @@ def locked(w):
     far = [(INTERNET, FAR, p, "far") for p in (443, 8443, 53)] + [(INTERNET, FAR6, 443, "far") for _ in attacks6[:1]]
     with servers(*far, (HOST, HOST4, 8443, "host"), (HOST, "127.0.0.1", 8443, "broker")) as all_of:
         asked = len(net.resolver.asked)
-        begun = time.monotonic()
-        got, r = probe(w, ANY, *attacks, *others, *attacks6, *others6, options=BROKER)
-        check(time.monotonic() - begun < 8, "refusals are quick")
+        got, r = probe(w, PATIENT, *attacks, *others, *attacks6, *others6, options=BROKER)
         check(set(got.values()) <= {"ECONNREFUSED", "EPERM", "ENETUNREACH", "ENOTSUP", "EACCES", "EADDRNOTAVAIL", "EAI", "EAFNOSUPPORT",
                                      "EPROTONOSUPPORT"}, got)
         check(not any(s.seen for s in all_of) and len(net.resolver.asked) == asked, ([s.seen for s in all_of], r))

@@ -5,6 +5,7 @@
 import json
 import os
 import shutil
+import subprocess
 
 from bailey import check, main
 
@@ -71,13 +72,14 @@ HARMLESS = '[remote "origin"]\nurl = https://host/update/helper.git\nfetch = +re
 
 def every_setting(w):
     """Whatever its case and form, a setting that names a program is told."""
+    repository(w)
+    before = w.read("W/.git/config")
     for text in SETTINGS:
-        repository(w)
+        w.write("W/.git/config", before)
         w.write("W/setting", text + "\n")
         r = w.run(WRITE, "cat setting >>.git/config")
         check(len(told(r)) >= 1 and told(r)[0].startswith(f"{w.work}/.git/config says "), (text, r))
-        shutil.rmtree(w.path("W/.git"))
-    repository(w)
+    w.write("W/.git/config", before)
     w.write("W/setting", HARMLESS)
     r = w.run(WRITE, "cat setting >>.git/config")
     check(told(r) == [], r)
@@ -91,6 +93,8 @@ def disguises(w):
     """A .git that leads elsewhere, links, directories in the place of files, a configuration that is too large, a NUL before the key."""
     os.mkdir(w.own(w.mkdir("W/other")) + "/evil")
     w.own(w.path("W/other/evil"))
+    repository(w)
+    subprocess.run(["cp", "-a", w.path("W/.git"), w.path("as-made")], check=True)
     for script, expected in (("mv .git g; echo 'gitdir: other/evil' >.git", [f'{w.work}/.git leads to "gitdir: other/evil"']),
                              ("mv .git g; ln -s other/evil .git", [f"{w.work}/.git is no directory"]),
                              ("rm .git/config; ln -s ../a .git/config", [f"{w.work}/.git/config is no file"]),
@@ -102,13 +106,13 @@ def disguises(w):
                              ("echo ../other >.git/commondir", [f'{w.work}/.git/commondir leads to "../other"']),
                              ("printf '[core]\\nfsmonitor = \\033[2J\\n' >.git/config.worktree",
                               [f'{w.work}/.git/config.worktree says "fsmonitor = \\x1b[2J"'])):
-        repository(w)
         r = w.run(WRITE, script)
         check([" ".join(t.split()) for t in told(r)] == expected, (script, r))
         for name in ("W/.git", "W/g"):
             if os.path.islink(w.path(name)) or os.path.isfile(w.path(name)):
                 os.unlink(w.path(name))
             shutil.rmtree(w.path(name), ignore_errors=True)
+        subprocess.run(["cp", "-a", w.path("as-made"), w.path("W/.git")], check=True)
 
 
 def many(w):

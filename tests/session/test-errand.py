@@ -23,8 +23,12 @@ def children(pid):
 
 
 def command_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="ascii") as f:
-        return f.read().strip()
+    """"" when it has ended meanwhile."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as f:
+            return f.read().strip()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @case("C206 T: run gives the command's exit code, 128 + signal, and 125 to 127 as env(1) does")

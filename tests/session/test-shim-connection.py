@@ -203,7 +203,7 @@ def late(t):
     os.kill(daemon, signal.SIGSTOP)
     os.kill(launcher, signal.SIGCONT)
     try:
-        errand_launch.wait_for(lambda: os.path.exists(place))
+        errand_launch.wait_for(lambda: errand_descriptors.listens("/a1"))
         os.rename(place, place + "-away")
     finally:
         os.kill(daemon, signal.SIGCONT)

@@ -15,6 +15,7 @@
 #include "test.h"
 
 static int kept; /* the guest's duplicate */
+static int holder = -EBADF; /* of the port, so that nobody else listens there once the acceptor does no more */
 static struct sockaddr_in address;
 static unsigned accepted;
 static int last = -EBADF;
@@ -48,9 +49,14 @@ static int make_listener(void) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         address = (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        CHECK_INT(setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &(int){1}, sizeof(int)), 0);
         CHECK_INT(bind(fd, (struct sockaddr *) &address, sizeof(address)), 0);
         CHECK_INT(listen(fd, 128), 0);
         CHECK_INT(getsockname(fd, (struct sockaddr *) &address, &size), 0);
+        safe_close(holder);
+        holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CHECK_INT(setsockopt(holder, SOL_SOCKET, SO_REUSEPORT, &(int){1}, sizeof(int)), 0);
+        CHECK_INT(bind(holder, (struct sockaddr *) &address, sizeof(address)), 0);
         kept = dup(fd);
         return fd;
 }
@@ -190,5 +196,6 @@ int main(void) {
         RUN(test_blocking_accept, "S046 hand-over: a guest that makes accept block stalls neither the loop nor close");
         RUN(test_shut_down_by_guest, "hand-over: a guest that shuts its listener down does not make the thread spin");
         safe_close(last);
+        safe_close(holder);
         return TEST_END();
 }
