@@ -59,6 +59,11 @@ bool log_is_to_journal(void);
 
 void log_line(LogLevel level, const char *format, ...) _printf_(2, 3);
 
+/* Of what others can have happen on and on: whether the nth time has a line. The 1st, 2nd, 4th, … do, so that whoever floods does not fill the log. */
+static inline bool log_is_due(uint64_t n) {
+        return n > 0 && (n & (n - 1)) == 0;
+}
+
 /* Logs with errno set from `error` (so %m is its text) and returns -|error|. */
 int log_errno(LogLevel level, int error, const char *format, ...) _printf_(3, 4);
 

@@ -27,6 +27,8 @@ typedef struct PolkitAuthorizer {
         Question *questions;
         sd_bus_slot *watches[WATCHES];
         size_t watching; /* of these, those that the bus has granted */
+        void (*settled)(uid_t uid, void *userdata);
+        void *settled_userdata;
 } PolkitAuthorizer;
 
 struct Question {
@@ -129,6 +131,13 @@ static bool polkit_is_busy(const Authorizer *authorizer, uid_t uid) {
         return n >= AUTHORIZE_ACCOUNT_MAX;
 }
 
+static void polkit_watch(Authorizer *authorizer, void (*settled)(uid_t uid, void *userdata), void *userdata) {
+        PolkitAuthorizer *a = (PolkitAuthorizer *) authorizer;
+
+        a->settled = settled;
+        a->settled_userdata = userdata;
+}
+
 static bool read_answer(sd_bus_message *m, const Question *q) {
         const sd_bus_error *e = sd_bus_message_get_error(m);
         int authorized = 0, r;
@@ -193,15 +202,11 @@ static void question_finish(Question *q, bool allowed) {
         done(allowed, whom);
 }
 
-/* What was asked ahead does not count. Whoever waits for it is asked about as if it had not been. */
+/* What was asked ahead does not count: whoever waits for it is asked about as if it had not been. */
 static void ask_anew(Question *q) {
         int r;
 
         q->slot = sd_bus_slot_unref(q->slot);
-        if (!q->done) {
-                question_free(q);
-                return;
-        }
         q->ahead = false;
         r = ask(q, &q->request, q->action);
         if (r < 0) {
@@ -210,22 +215,29 @@ static void ask_anew(Question *q) {
         }
 }
 
-static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
-        Question *q = userdata;
-        Authorizer *a = &q->authorizer->authorizer;
-        bool awaited = q->done, allowed = !q->withdrawn && read_answer(m, q);
+/* Of one for which nobody waits. */
+static void question_settle(Question *q, bool allowed) {
+        PolkitAuthorizer *a = q->authorizer;
         uid_t uid = q->uid;
 
-        if (q->withdrawn)
+        if (allowed)
+                q->slot = sd_bus_slot_unref(q->slot); /* until it is used */
+        else
                 question_free(q);
+        if (a->settled)
+                a->settled(uid, a->settled_userdata);
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *error) {
+        Question *q = userdata;
+        bool allowed = !q->withdrawn && read_answer(m, q);
+
+        if (!q->done)
+                question_settle(q, allowed);
         else if (q->ahead && !allowed)
                 ask_anew(q);
-        else if (q->done)
-                question_finish(q, allowed);
         else
-                q->slot = sd_bus_slot_unref(q->slot);
-        if (!awaited && a->eased)
-                a->eased(uid, a->eased_userdata);
+                question_finish(q, allowed);
         return 1;
 }
 
@@ -235,12 +247,12 @@ static void void_ahead(PolkitAuthorizer *a, const char *sender, const char *sess
                 next = q->next;
                 if (!q->ahead || (sender && !streq_ptr(q->request.sender, sender)) || (session && !streq_ptr(q->request.session, session)))
                         continue;
-                if (q->slot && q->done)
-                        withdraw(q);
-                if (q->done)
-                        ask_anew(q);
-                else
+                if (!q->done) {
                         abandon(q);
+                        continue;
+                }
+                withdraw(q);
+                ask_anew(q);
         }
 }
 
@@ -469,7 +481,7 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
         if (!a)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
-                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy,
+                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy, .watch = polkit_watch,
                                .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,

@@ -28,9 +28,9 @@ struct Authorizer {
         /* What is under way for that account, cancelled or not, is as much as may be: nothing is to be checked for it now. NULL where nothing is ever in
          * progress, or it does not matter. */
         bool (*is_busy)(const Authorizer *a, uid_t uid);
-        /* Whoever asks sets that, and takes it away before it goes: what was cancelled, or never asked for, is no more under way for that account. */
-        void (*eased)(uid_t uid, void *userdata);
-        void *eased_userdata;
+        /* settled: called from the event loop when less is under way for an account, and no done tells of that: it was cancelled, or foreseen. NULL: no more.
+         * NULL with is_busy. */
+        void (*watch)(Authorizer *a, void (*settled)(uid_t uid, void *userdata), void *userdata);
         /* The same caller will most likely ask for that next: it may be found out ahead. Nothing but the time that check() takes depends on it.
          * NULL where nothing is ever in progress. */
         void (*foresee)(Authorizer *a, const AuthorizeRequest *request);

@@ -163,6 +163,9 @@ int bus_new_on_bus(Manager *m, sd_bus *bus, const BusOptions *options, Bus **ret
                         return r;
                 c->attached = true;
         }
+        r = bus_unread_begin(bus);
+        if (r < 0)
+                return r;
         /* Of all names that vanish: one rule, while the bus daemon keeps but some hundred for a connection. It is asked before any question for a
          * uid, so that no client can vanish between. */
         r = sd_bus_add_match_async(bus, bus_connection_slot(c), "type='signal',sender='" BUS_DRIVER "',path='" BUS_DRIVER_PATH "',interface='" BUS_DRIVER

@@ -184,10 +184,10 @@ void bus_delayed_came(BusLink *l, sd_bus_message *m) {
 }
 
 /* As many as there is room for; of those that wait for an authorization one, since one was answered. */
-static void wake(const BusLink *l, DelayReason reason) {
-        for (Delayed *d = l->connection->face->delayed, *next; d; d = next) {
+static void wake(const Bus *b, uid_t uid, DelayReason reason) {
+        for (Delayed *d = b->delayed, *next; d; d = next) {
                 next = d->next;
-                if (d->link->uid != l->uid || d->reason != reason || d->state != WAITS)
+                if (d->link->uid != uid || d->reason != reason || d->state != WAITS)
                         continue;
                 if (reason == DELAY_ROOM && !bus_unread_has_room(d->link))
                         return;
@@ -197,13 +197,17 @@ static void wake(const BusLink *l, DelayReason reason) {
         }
 }
 
-void bus_delayed_wake(const BusLink *l, DelayReason reason) {
+void bus_delayed_wake_account(Bus *b, uid_t uid, DelayReason reason) {
         usec_t now = now_monotonic();
 
-        for (Delayed *d = l->connection->face->delayed; d; d = d->next)
-                if (d->link->uid == l->uid && d->reason == reason)
+        for (Delayed *d = b->delayed; d; d = d->next)
+                if (d->link->uid == uid && d->reason == reason)
                         d->since = now;
-        wake(l, reason);
+        wake(b, uid, reason);
+}
+
+void bus_delayed_wake(const BusLink *l, DelayReason reason) {
+        bus_delayed_wake_account(l->connection->face, l->uid, reason);
 }
 
 void bus_delayed_end(BusLink *l, sd_bus_message *m) {
@@ -215,7 +219,7 @@ void bus_delayed_end(BusLink *l, sd_bus_message *m) {
         delayed_remove(d);
         bus_delayed_wake_later(l);
         if (asked) /* if it was answered unasked, the next one has its place; else that waits again */
-                wake(l, DELAY_AUTHORIZATION);
+                wake(l->connection->face, l->uid, DELAY_AUTHORIZATION);
 }
 
 void bus_delayed_wake_later(BusLink *l) {
@@ -225,7 +229,7 @@ void bus_delayed_wake_later(BusLink *l) {
 
 void bus_delayed_wake_passed(BusLink *l) {
         if (l->passed)
-                wake(l, DELAY_ROOM);
+                wake(l->connection->face, l->uid, DELAY_ROOM);
         l->passed = false;
 }
 

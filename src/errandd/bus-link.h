@@ -129,6 +129,7 @@ int bus_client_find(BusConnection *c, sd_bus_message *m, BusLink **ret, sd_bus_e
 void bus_client_forget(BusLink *l); /* drops what waits for its uid */
 
 /* bus-unread.c */
+int bus_unread_begin(sd_bus *bus); /* a message bus; before anything is sent to a client of it */
 void bus_unread_add_signal(BusLink *l, sd_bus_message *m); /* sealed, that is sent to it */
 void bus_unread_ask(BusLink *l); /* whether it has taken what it was sent, if that is due */
 void bus_unread_add_refusal(BusLink *l);
@@ -160,6 +161,7 @@ bool bus_delay(BusLink *l, sd_bus_message *m, DelayReason reason, uint64_t need)
 void bus_delayed_came(BusLink *l, sd_bus_message *m); /* maybe it was delayed */
 void bus_delayed_end(BusLink *l, sd_bus_message *m);  /* and is forgotten, unless it is delayed further */
 void bus_delayed_wake(const BusLink *l, DelayReason reason); /* something happened, and there may be room for its account */
+void bus_delayed_wake_account(Bus *b, uid_t uid, DelayReason reason);
 /* Room was kept for a call that passes now: once it is seen what it needs, it may be another's. */
 void bus_delayed_wake_later(BusLink *l);
 void bus_delayed_wake_passed(BusLink *l);

@@ -4,6 +4,7 @@
 #include "basic/text.h"
 #include "errandd/bus-link.h"
 #include "errandd/message-size.h"
+#include "shared/bus-object.h"
 
 /* What a client of a message bus has not taken yet. The bus daemon keeps for a client that does not read, and counts what it keeps against the sender:
  * above max_incoming_bytes of that one it hears errandd no more, and nobody is served. A client answers a ping behind what was sent before it; libraries do so
@@ -79,13 +80,29 @@ static bool may_ask(const BusLink *l) {
         return account < BUS_UNREAD_PINGS_ACCOUNT_MAX && all < (account == 0 ? BUS_UNREAD_PINGS_FIRST_MAX : BUS_UNREAD_PINGS_MAX);
 }
 
-/* A ping is answered by its number alone, and libsystemd's are counted: a client that reads nothing could say that it has read all. */
+/* A ping is answered by its number alone: a client that reads nothing could say that it has read all, if that could be told from the numbers of messages that
+ * it has read over another connection. So pings have numbers by chance, up to this one, and all other messages the next ones: libsystemd counts on from the
+ * highest that there was. */
+#define PING_NUMBER_MAX (UINT32_C(1) << 31)
+
+int bus_unread_begin(sd_bus *bus) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(bus, &m, BUS_DRIVER, BUS_DRIVER_PATH, BUS_PEER, "Ping");
+        if (r >= 0)
+                r = sd_bus_message_set_expect_reply(m, false);
+        if (r >= 0)
+                r = sd_bus_message_seal(m, PING_NUMBER_MAX, 0);
+        return r < 0 ? r : sd_bus_send(bus, m, NULL);
+}
+
 static int seal(sd_bus_message *m) {
         uint32_t number;
 
         if (getrandom(&number, sizeof(number), 0) != (ssize_t) sizeof(number))
                 return -EIO;
-        return sd_bus_message_seal(m, (number >> 1) + UINT64_C(1), UINT64_MAX); /* however long it takes: that it has gone is told */
+        return sd_bus_message_seal(m, number % PING_NUMBER_MAX + UINT64_C(1), UINT64_MAX); /* however long it takes: that it has gone is told */
 }
 
 static void ask(BusLink *l) {

@@ -236,15 +236,9 @@ static int tidy_handler(_unused_ sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Of an account's questions one is over that no call waited for, so that none comes through again by itself. */
-static void on_eased(uid_t uid, void *userdata) {
-        const Bus *b = userdata;
-
-        for (const BusLink *l = b->links; l; l = l->next)
-                if (l->uid == uid && l->n_delayed > 0) {
-                        bus_delayed_wake(l, DELAY_AUTHORIZATION);
-                        return;
-                }
+/* polkit has answered what nobody waits for. */
+static void on_settled(uid_t uid, void *userdata) {
+        bus_delayed_wake_account(userdata, uid, DELAY_AUTHORIZATION);
 }
 
 int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
@@ -262,10 +256,8 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
         }
         if (!b->authorizer)
                 b->authorizer = authorizer_same_uid();
-        if (b->authorizer->is_busy) {
-                b->authorizer->eased = on_eased;
-                b->authorizer->eased_userdata = b;
-        }
+        if (b->authorizer->watch)
+                b->authorizer->watch(b->authorizer, on_settled, b);
         r = sd_event_add_defer(manager_event(m), &b->tidy, tidy_handler, b);
         if (r >= 0)
                 r = sd_event_source_set_enabled(b->tidy, SD_EVENT_OFF);
@@ -282,9 +274,9 @@ int bus_prepare(Manager *m, const BusOptions *options, Bus **ret) {
 Bus *bus_free(Bus *b) {
         if (!b)
                 return NULL;
-        if (b->authorizer && b->authorizer->is_busy)
-                b->authorizer->eased = NULL;
         subscribe_end(b);
+        if (b->authorizer->watch)
+                b->authorizer->watch(b->authorizer, NULL, NULL);
         bus_delayed_stop(b);
         sd_event_source_disable_unref(b->accept);
         while (b->links) {

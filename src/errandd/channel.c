@@ -90,8 +90,7 @@ static void answer(Channel *c, Message *m, uint64_t serial) {
                 free(p);
                 return;
         }
-        c->strays++;
-        if ((c->strays & (c->strays - 1)) == 0) /* the 1st, 2nd, 4th, …: whoever floods does not fill the log */
+        if (log_is_due(++c->strays))
                 log_warning("an answer to no request was ignored, %llu of them so far", (unsigned long long) c->strays);
 }
 

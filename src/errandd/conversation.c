@@ -375,8 +375,7 @@ static void on_event(Message *m, void *userdata) {
         if (r >= 0 && u.kind == UPDATE_QUESTION && numbers_has(c->questions, c->n_questions, update_number(&u, "question")))
                 return; /* told again, to whoever begins to follow */
         if (r < 0 || !follow(c, &u)) {
-                c->strange++;
-                if ((c->strange & (c->strange - 1)) == 0) /* the 1st, 2nd, 4th, …: whoever floods does not fill the log */
+                if (log_is_due(++c->strange))
                         log_session_warning(c->session, "%llu events of its conversation made no sense and were passed over", (unsigned long long) c->strange);
                 return;
         }

@@ -69,8 +69,7 @@ static void on_event(Message *m, void *userdata) {
                 return;
         }
         if (!streq(message_type(m), "shim-exited") || json_get_string(o, "session", &session) < 0) {
-                l->strange++;
-                if ((l->strange & (l->strange - 1)) == 0) /* the 1st, 2nd, 4th, …: it is the payload's account's */
+                if (log_is_due(++l->strange))
                         log_warning("an event of the launcher was not understood and is ignored, %llu of them so far", (unsigned long long) l->strange);
                 return;
         }

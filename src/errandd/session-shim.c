@@ -70,11 +70,11 @@ static int reach_again(Run *run) {
         return r;
 }
 
-/* The 1st, 2nd, 4th, … is logged: whoever breaks it on and on does not fill the log. None: it is the first that there is. */
+/* None: it is the first that there is. */
 static void log_break(Run *run) {
         uint64_t n = run->shim_link.breaks;
 
-        if (n > 0 && (n & (n - 1)) == 0)
+        if (log_is_due(n))
                 log_session_warning(run->session->record->id, "errandd's connection to its shim broke, %llu times so far, and was made anew", (unsigned long long) n);
 }
 

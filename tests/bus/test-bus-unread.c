@@ -224,7 +224,8 @@ static void test_forged(void) {
         CHECK(link_of(stuck)->ping);
         last = last_number(same);
         unread = link_of(stuck)->unread.answers;
-        for (uint64_t n = first; n <= last && n - first < 1000; n++)
+        CHECK(last - first < 1000);
+        for (uint64_t n = first; n <= last; n++)
                 answer_blindly(stuck, n);
         /* What it sends behind them comes behind them. */
         sd_bus_message *m = call_new(stuck, BUS_ROOT, BUS_MANAGER_INTERFACE, "Subscribe");
