@@ -221,8 +221,11 @@ void bus_delayed_end(BusLink *l, sd_bus_message *m) {
 
         if (!d || d->state != CAME)
                 return;
+        bool asked = d->reason == DELAY_AUTHORIZATION;
         delayed_remove(d);
         bus_delayed_wake_later(l);
+        if (asked) /* if it was answered unasked, the next one has its place; else that waits again */
+                wake(l->connection->face, l->uid, DELAY_AUTHORIZATION);
 }
 
 void bus_delayed_wake_later(BusLink *l) {

@@ -514,6 +514,36 @@ static void test_all(void) {
         end();
 }
 
+/* The place of a question that is over goes to the next call that needs one, where the first does not any more. */
+static void test_passed_on(void) {
+        static Waiting waiting[BUS_ACCOUNT_HELD_MAX + 2];
+        Waiting *over = waiting + BUS_ACCOUNT_HELD_MAX;
+        size_t n_held;
+
+        begin();
+        w.bus->world.bus->delay_usec = USEC_PER_SEC * 3600;
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                start(waiting + i, w.client, false);
+        call_start(w.client, call_new(w.client, A1, BUS_SESSION_INTERFACE, "Start"), over);
+        call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), over + 1);
+        message_bus_settle(w.bus, w.client);
+        CHECK_INT(w.polkit.asked, BUS_ACCOUNT_HELD_MAX);
+        fake_forget(manager_find(w.bus->world.manager, "a1"));
+        n_held = w.polkit.n_held;
+        w.polkit.n_held = 1;
+        fake_polkit_answer(&w.polkit, false);
+        w.polkit.n_held = n_held - 1;
+        memmove(w.polkit.held, w.polkit.held + 1, w.polkit.n_held * sizeof(*w.polkit.held));
+        finish(over, "NotFound");
+        while (w.polkit.asked == BUS_ACCOUNT_HELD_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        fake_polkit_answer(&w.polkit, false);
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                finish(waiting + i, "NotFound");
+        finish(over + 1, "NotFound");
+        end();
+}
+
 static void test_daemon_ends(void) {
         Waiting waiting;
 
@@ -546,6 +576,7 @@ int main(void) {
         RUN(test_settled, "C202: and then what waits for them is asked about at once");
         RUN(test_timed_out, "C202 C204: and so do those whose time is over");
         RUN(test_all, "C204: of all accounts' together there are so many, and who has none is asked about");
+        RUN(test_passed_on, "C204: a call that is answered unasked leaves its place to the next of its account");
         RUN(test_daemon_ends, "a question is withdrawn when errandd ends");
         return TEST_END();
 }
