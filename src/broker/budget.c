@@ -23,7 +23,7 @@ void budget_spend(Budget *b, BudgetKind k, uint64_t n) {
 char *budget_refusal(const Budget *b, BudgetKind k, const char *provider) {
         char *text;
 
-        if (asprintf(&text, "this session has spent its budget of %llu %s%s%s; an operator can raise %s%s%sbudgets.%s in errand.json, which counts from a "
+        if (asprintf(&text, "this session has spent its budget of %llu %s%s%s; an administrator can raise %s%s%sbudgets.%s in errand.json, which counts from a "
                      "session's next start",
                      (unsigned long long) b->limit[k], budget_kind_to_string(k), provider ? " for provider " : "", provider ?: "",
                      provider ? "agent.providers." : "", provider ?: "", provider ? "." : "", budget_kind_to_string(k)) < 0)

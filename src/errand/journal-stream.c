@@ -13,11 +13,14 @@
 #include "errand/journal-stream.h"
 #include "shared/cgroup.h"
 
-#define DRAIN_ROUNDS 100U
+/* A journal on a busy machine may come to it late. */
+#define DRAIN_ROUNDS 1000U
+#define DRAIN_NAMED_ROUNDS 100U /* where it was told the unit: it looks up no more than the process's name and the like */
 #define DRAIN_ROUND_MSEC 2
 
 static int streams[2] = {-EBADF, -EBADF};
 static size_t n_streams;
+static bool named; /* all of them have been told the unit */
 
 /* By the address of its other end, which says too which journal it is: /run/systemd/journal.NAME/stdout for a unit with LogNamespace=NAME. JOURNAL_STREAM names one
  * descriptor, where output and errors may be two. */
@@ -49,6 +52,7 @@ static int write_head(int fd) {
                 head = NULL;
                 return -ENOMEM;
         }
+        named = unit;
         return write_all(fd, head, (size_t) n);
 }
 
@@ -84,15 +88,20 @@ void journal_stream_stdout(void) {
 }
 
 void journal_stream_drain(void) {
-        for (unsigned round = 0; round < DRAIN_ROUNDS; round++) {
+        bool waited = false;
+
+        for (unsigned round = 0; round < (named ? DRAIN_NAMED_ROUNDS : DRAIN_ROUNDS); round++) {
                 bool waits = false;
 
                 for (size_t i = 0; i < n_streams; i++) {
                         int bytes = 0;
                         waits |= ioctl(streams[i], SIOCOUTQ, &bytes) >= 0 && bytes > 0;
                 }
+                if (!waits && !waited)
+                        return;
+                (void) poll(NULL, 0, DRAIN_ROUND_MSEC); /* also when it was just read, and is about to be looked into */
                 if (!waits)
                         return;
-                (void) poll(NULL, 0, DRAIN_ROUND_MSEC);
+                waited = true;
         }
 }

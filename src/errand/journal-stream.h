@@ -10,5 +10,5 @@
 int journal_stream(int fd);
 /* Standard output becomes such a one where it is the journal's, and is left as it is else. */
 void journal_stream_stdout(void);
-/* Before the end: until the journal has read what was written, 200 ms at most, since it looks up whose it is. */
+/* Before the end: until the journal has read what was written, 2 s at most, since it looks up whose it is; 200 ms where it was told, as it is by root. */
 void journal_stream_drain(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
@@ -13,6 +14,7 @@
 #include "errand/output.h"
 
 static pid_t pager = 0;
+static bool pager_plain = false; /* it takes a colour's bytes for characters of the line */
 static bool full = false;
 static int failed = 0; /* the errno of the first write that did, since a stream forgets it with what it could not write */
 
@@ -37,6 +39,30 @@ static char *pager_command(void) {
         return command;
 }
 
+static bool in_path(const char *name) {
+        const char *path = getenv("PATH");
+        char program[PATH_MAX];
+
+        for (size_t n; path && *path; path += n + (path[n] != 0)) {
+                n = strcspn(path, ":");
+                if (snprintf(program, sizeof(program), "%.*s/%s", (int) MIN(n, (size_t) PATH_MAX), path, name) < PATH_MAX && access(program, X_OK) >= 0)
+                        return true;
+        }
+        return false;
+}
+
+/* more(1) breaks lines in the middle of a colour's bytes. */
+static bool pager_is_more(void) {
+        const char *s = getenv("ERRAND_PAGER") ?: getenv("PAGER");
+        char word[256];
+
+        if (!s)
+                return !in_path("less");
+        (void) snprintf(word, sizeof(word), "%.*s", (int) MIN(strcspn(s, " \t"), sizeof(word) - 1), s);
+        const char *slash = strrchr(word, '/');
+        return streq(slash ? slash + 1 : word, "more");
+}
+
 void output_begin(const Request *q) {
         _cleanup_free_ char *command = pager_command();
         int ends[2];
@@ -56,6 +82,7 @@ void output_begin(const Request *q) {
                 _exit(127);
         }
         if (pager > 0) {
+                pager_plain = pager_is_more();
                 (void) dup2(ends[1], STDOUT_FILENO);
                 (void) signal(SIGINT, SIG_IGN); /* it is the pager's */
         } else
@@ -77,6 +104,7 @@ void output_end(void) {
         while (waitpid(pager, NULL, 0) < 0 && errno == EINTR)
                 ;
         pager = 0;
+        pager_plain = false;
 }
 
 int output_flush(void) {
@@ -112,7 +140,7 @@ unsigned output_width(void) {
 bool output_colours(void) {
         const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
 
-        return on_terminal() && term && !streq(term, "dumb") && !(no && *no);
+        return on_terminal() && !pager_plain && term && !streq(term, "dumb") && !(no && *no);
 }
 
 int output_table(const Request *q, const Table *t, const char *none) {

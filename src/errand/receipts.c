@@ -380,8 +380,12 @@ int verb_receipts(const Request *q) {
                 r = connection_open(q, CONNECT_START_STATE, &c);
         if (r == EXIT_OK)
                 r = get_pages(c, f, &pages, &n);
-        if (r == EXIT_OK && n == 0 && f.session) /* a slip in the id is not taken for one that called nobody */
-                r = manager_call(c, "GetSession", "Failed to list the receipts", NULL, "s", f.session);
+        if (r == EXIT_OK && n == 0 && f.session) { /* a slip in the id is not taken for one that called nobody */
+                char doing[128];
+
+                (void) snprintf(doing, sizeof(doing), "session %s: Failed to list its receipts", f.session);
+                r = manager_call(c, "GetSession", doing, NULL, "s", f.session);
+        }
         if (r == EXIT_OK) {
                 last = n > 0 ? pages[0].receipts[0].number : 0;
                 r = print_all(q, pages, n);

@@ -102,7 +102,7 @@ static int unknown_option(const char *word, const Verb *v) {
                         best = options[i].name;
                 }
         }
-        if (best && distance < DISTANCE_FAR && name[1] == '-')
+        if (best && distance < DISTANCE_FAR && name[1] == '-' && string_distance_near(name + 2, distance))
                 log_error("%s: errand %s has no such option; did you mean %s?", name, verb_words(v), best);
         else
                 log_error("%s: errand %s has no such option; errand %s --help lists them (an operand that begins with - goes behind --)",

@@ -13,6 +13,7 @@
 #define WATCHES 2U /* what tells that polkit may answer otherwise now */
 #define ALLOW_USER_INTERACTION 1U /* of CheckAuthorizationFlags */
 #define CANCELLATION_MAX 32U
+#define TIMER_USEC (10 * USEC_PER_MSEC) /* as exact as a timeout is */
 #define ENTRY_MAX 16384U /* bytes of one account's entry */
 
 typedef struct Question Question;
@@ -29,6 +30,7 @@ typedef struct PolkitAuthorizer {
         size_t watching; /* of these, those that the bus has granted */
         void (*settled)(uid_t uid, void *userdata);
         void *settled_userdata;
+        bool silent;     /* what was asked last got no answer */
 } PolkitAuthorizer;
 
 struct Question {
@@ -39,6 +41,7 @@ struct Question {
         void *userdata;
         uid_t uid;
         bool withdrawn; /* and polkit has not answered yet */
+        sd_event_source *timer; /* while somebody waits, or it was asked ahead */
         char cancellation[CANCELLATION_MAX];
         bool ahead;
         /* Of one that was asked ahead alone: */
@@ -87,6 +90,7 @@ static Question *question_free(Question *q) {
                         break;
                 }
         sd_bus_slot_unref(q->slot);
+        sd_event_source_disable_unref(q->timer);
         request_done(&q->request);
         return mfree(q);
 }
@@ -117,18 +121,56 @@ static void abandon(Question *q) {
                 return;
         }
         withdraw(q);
+        q->timer = sd_event_source_disable_unref(q->timer);
         q->withdrawn = true;
         q->ahead = false;
         q->done = NULL;
 }
 
+static Question *question_new(PolkitAuthorizer *a, uid_t uid) {
+        Question *q = calloc(1, sizeof(Question));
+
+        if (!q)
+                return NULL;
+        *q = (Question){.authorizer = a, .uid = uid, .next = a->questions};
+        a->questions = q;
+        return q;
+}
+
+/* Whoever waits goes on without that answer. The bus daemon still waits for it, and for so many of errandd's calls and no more, so it is counted as one that
+ * was withdrawn. */
+static void leave_behind(Question *q) {
+        Question *behind;
+
+        q->timer = sd_event_source_disable_unref(q->timer);
+        if (!q->slot)
+                return;
+        withdraw(q);
+        behind = question_new(q->authorizer, q->uid);
+        if (behind) {
+                behind->withdrawn = true;
+                behind->slot = TAKE_PTR(q->slot);
+                (void) sd_bus_slot_set_userdata(behind->slot, behind);
+        } else
+                q->slot = sd_bus_slot_unref(q->slot);
+}
+
 static bool polkit_is_busy(const Authorizer *authorizer, uid_t uid) {
         const PolkitAuthorizer *a = (const PolkitAuthorizer *) authorizer;
-        size_t n = 0;
+        size_t n = 0, all = 0;
 
-        for (const Question *q = a->questions; q; q = q->next)
+        for (const Question *q = a->questions; q; q = q->next) {
+                all += q->slot != NULL;
                 n += q->slot && q->uid == uid;
-        return n >= AUTHORIZE_ACCOUNT_MAX;
+        }
+        return n >= AUTHORIZE_ACCOUNT_MAX || all >= (n == 0 ? AUTHORIZE_FIRST_MAX : AUTHORIZE_ALL_MAX);
+}
+
+static void log_no_answer(const Question *q, const char *why) {
+        if (q->ahead)
+                log_debug("polkit did not answer what it was asked ahead, asking again when it is called: %s", why);
+        else
+                log_warning("polkit gave no answer, which is a no: %s", why);
 }
 
 static void polkit_watch(Authorizer *authorizer, void (*settled)(uid_t uid, void *userdata), void *userdata) {
@@ -138,18 +180,17 @@ static void polkit_watch(Authorizer *authorizer, void (*settled)(uid_t uid, void
         a->settled_userdata = userdata;
 }
 
+static bool polkit_is_silent(const Authorizer *a) {
+        return ((const PolkitAuthorizer *) a)->silent;
+}
+
 static bool read_answer(sd_bus_message *m, const Question *q) {
         const sd_bus_error *e = sd_bus_message_get_error(m);
         int authorized = 0, r;
 
+        q->authorizer->silent = e;
         if (e) {
-                /* libsystemd makes this one itself when the time is over. */
-                if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(e, SD_BUS_ERROR_TIMEOUT))
-                        withdraw(q);
-                if (q->ahead)
-                        log_debug("polkit did not answer what it was asked ahead, asking again when it is called: %s", e->message ?: e->name);
-                else
-                        log_warning("polkit gave no answer, which is a no: %s", e->message ?: e->name);
+                log_no_answer(q, e->message ?: e->name);
                 return false;
         }
         r = sd_bus_message_enter_container(m, 'r', "bba{ss}");
@@ -176,6 +217,7 @@ static int append_details(sd_bus_message *m, const AuthorizeRequest *q) {
 }
 
 static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error);
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
 
 static int ask(Question *question, const AuthorizeRequest *q, const char *action) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -191,7 +233,13 @@ static int ask(Question *question, const AuthorizeRequest *q, const char *action
                 r = append_details(m, q);
         if (r >= 0)
                 r = sd_bus_message_append(m, "us", q->interactive ? ALLOW_USER_INTERACTION : 0U, question->cancellation);
-        return r < 0 ? r : sd_bus_call_async(a->bus, &question->slot, m, on_answer, question, timeout);
+        if (r >= 0) /* ours: libsystemd's would be over for it, and not for the bus daemon */
+                r = sd_bus_call_async(a->bus, &question->slot, m, on_answer, question, UINT64_MAX);
+        if (r >= 0 && timeout != USEC_INFINITY)
+                r = sd_event_add_time_relative(sd_bus_get_event(a->bus), &question->timer, CLOCK_MONOTONIC, timeout, TIMER_USEC, on_time, question);
+        if (r < 0)
+                leave_behind(question);
+        return r;
 }
 
 static void question_finish(Question *q, bool allowed) {
@@ -206,7 +254,11 @@ static void question_finish(Question *q, bool allowed) {
 static void ask_anew(Question *q) {
         int r;
 
-        q->slot = sd_bus_slot_unref(q->slot);
+        leave_behind(q);
+        if (!q->done) {
+                question_free(q);
+                return;
+        }
         q->ahead = false;
         r = ask(q, &q->request, q->action);
         if (r < 0) {
@@ -220,9 +272,7 @@ static void question_settle(Question *q, bool allowed) {
         PolkitAuthorizer *a = q->authorizer;
         uid_t uid = q->uid;
 
-        if (allowed)
-                q->slot = sd_bus_slot_unref(q->slot); /* until it is used */
-        else
+        if (!allowed) /* else it is kept until it is used */
                 question_free(q);
         if (a->settled)
                 a->settled(uid, a->settled_userdata);
@@ -232,6 +282,8 @@ static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         Question *q = userdata;
         bool allowed = !q->withdrawn && read_answer(m, q);
 
+        q->slot = sd_bus_slot_unref(q->slot);
+        q->timer = sd_event_source_disable_unref(q->timer);
         if (!q->done)
                 question_settle(q, allowed);
         else if (q->ahead && !allowed)
@@ -241,18 +293,29 @@ static int on_answer(sd_bus_message *m, void *userdata, _unused_ sd_bus_error *e
         return 1;
 }
 
+static int on_time(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Question *q = userdata;
+
+        q->authorizer->silent = true;
+        log_no_answer(q, "its time is over");
+        leave_behind(q);
+        if (q->ahead)
+                ask_anew(q);
+        else
+                question_finish(q, false);
+        return 0;
+}
+
 /* Of that caller, about that session; NULL: any. */
 static void void_ahead(PolkitAuthorizer *a, const char *sender, const char *session) {
         for (Question *next, *q = a->questions; q; q = next) {
                 next = q->next;
                 if (!q->ahead || (sender && !streq_ptr(q->request.sender, sender)) || (session && !streq_ptr(q->request.session, session)))
                         continue;
-                if (!q->done) {
+                if (q->done)
+                        ask_anew(q);
+                else
                         abandon(q);
-                        continue;
-                }
-                withdraw(q);
-                ask_anew(q);
         }
 }
 
@@ -312,16 +375,6 @@ static int judge(const PolkitAuthorizer *a, const AuthorizeRequest *q, const cha
                 return 0; /* no message bus between, so there is nobody whom polkit could be asked about */
         *ret_action = action;
         return -EAGAIN;
-}
-
-static Question *question_new(PolkitAuthorizer *a, uid_t uid) {
-        Question *q = calloc(1, sizeof(Question));
-
-        if (!q)
-                return NULL;
-        *q = (Question){.authorizer = a, .uid = uid, .next = a->questions};
-        a->questions = q;
-        return q;
 }
 
 /* One answer that waits to be used is replaced; one that is still out is not, and a withdrawn question costs polkit as much as an answered one. */
@@ -481,8 +534,9 @@ int authorizer_polkit_new(sd_bus *bus, char *const *operators, Authorizer **ret)
         if (!a)
                 return -ENOMEM;
         *a = (PolkitAuthorizer){
-                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy, .watch = polkit_watch,
-                               .operator = polkit_operator, .set_operators = authorizer_polkit_set_operators},
+                .authorizer = {.check = polkit_check, .cancel = polkit_cancel, .foresee = polkit_foresee, .forget = polkit_forget, .is_busy = polkit_is_busy,
+                               .watch = polkit_watch, .is_silent = polkit_is_silent, .operator = polkit_operator,
+                               .set_operators = authorizer_polkit_set_operators},
                 .bus = sd_bus_ref(bus),
                 .timeout = AUTHORIZE_USEC,
                 .interactive_timeout = AUTHORIZE_INTERACTIVE_USEC,

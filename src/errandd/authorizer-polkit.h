@@ -20,7 +20,9 @@
 #define AUTHORIZE_USEC (25 * USEC_PER_SEC) /* rules may start programs, and polkitd may have to be started */
 #define AUTHORIZE_INTERACTIVE_USEC (120 * USEC_PER_SEC)
 #define AUTHORIZE_AHEAD_USEC (1 * USEC_PER_SEC) /* a program calls within milliseconds */
-#define AUTHORIZE_ACCOUNT_MAX 16U /* questions about one account that polkit has, those that were withdrawn and not answered, too */
+#define AUTHORIZE_ACCOUNT_MAX 16U /* questions about one account that polkit has, those that were withdrawn or whose time is over, and not answered, too */
+#define AUTHORIZE_ALL_MAX 24U     /* about all accounts: of errandd's calls the bus daemon lets 128 be without an answer, and most are for pings (bus-limits.h) */
+#define AUTHORIZE_FIRST_MAX 30U   /* where an account has none yet */
 #define AUTHORIZE_AHEAD_MAX 16U /* asked ahead and not used yet; of them one of each account, so that it has polkit asked for nothing once at a time */
 
 /* operators: account names, or uids in digits; one that is not there is logged and left out. References the bus, which is the one that callers' names are

@@ -36,6 +36,8 @@ struct Authorizer {
         void (*foresee)(Authorizer *a, const AuthorizeRequest *request);
         /* What was found out for that caller, or about that session, is not used any more: it has gone. NULL with foresee. */
         void (*forget)(Authorizer *a, const char *sender, const char *session);
+        /* Whether who decides gave no answer to what was asked last, which is a no, so that it can be said. NULL where nobody is asked. */
+        bool (*is_silent)(const Authorizer *a);
         /* An operator may do what an owner may, and give what only an operator gives. Never asks anybody. */
         bool (*operator)(Authorizer *a, uid_t uid);
         /* The configuration was read again; the operators before stay when it fails. NULL where none are configured. */

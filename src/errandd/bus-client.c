@@ -45,7 +45,7 @@ void bus_client_forget(BusLink *l) {
         for (size_t i = 0; i < l->n_unknown; i++)
                 sd_bus_message_unref(l->unknown[i]);
         l->n_unknown = 0;
-        l->connection->face->held_size -= l->unknown_size;
+        l->connection->face->unknown_size -= l->unknown_size;
         l->unknown_size = 0;
 }
 
@@ -94,18 +94,24 @@ static int client_new(BusConnection *c, const char *name, BusLink **ret, sd_bus_
         return 0;
 }
 
+/* Whose they are is not known yet, so they have a place of their own, and each client the part of it that its first call takes. */
+static bool has_place(const BusLink *l, size_t size) {
+        if (l->n_unknown == 0 && size <= BUS_UNKNOWN_FIRST_MAX)
+                return true;
+        return l->n_unknown < BUS_UNKNOWN_MESSAGES_MAX && l->unknown_size + size <= BUS_UNKNOWN_SIZE_MAX &&
+               l->connection->face->unknown_size + size <= BUS_UNKNOWN_ALL_MAX;
+}
+
 static int keep(BusLink *l, sd_bus_message *m, sd_bus_error *error) {
-        Bus *b = l->connection->face;
         size_t size;
         int r;
 
         r = message_size(m, BUS_HELD_SIZE_MAX, &size);
-        if (r == -E2BIG || l->n_unknown >= BUS_UNKNOWN_MESSAGES_MAX || l->unknown_size + size > BUS_UNKNOWN_SIZE_MAX ||
-            b->held_size + size > BUS_HELD_ALL_MAX)
+        if (r == -E2BIG || (r >= 0 && !has_place(l, size)))
                 return bus_error_set(error, BUS_ERROR_LIMIT, "too much came before your account was known; wait for the first answer");
         if (r < 0)
                 return r;
-        b->held_size += size;
+        l->connection->face->unknown_size += size;
         l->unknown_size += size;
         l->unknown[l->n_unknown++] = sd_bus_message_ref(m);
         return -EINPROGRESS;

@@ -49,7 +49,7 @@ static void delayed_remove(Delayed *d) {
                         break;
                 }
         d->link->n_delayed--;
-        b->held_size -= d->size;
+        bus_link_let_go(d->link, d->size);
         sd_bus_message_unref(d->message);
         free(d);
 }
@@ -135,7 +135,7 @@ static bool may_delay(const BusLink *l, size_t size) {
                         n++;
                         sum += d->size;
                 }
-        return l->n_delayed < BUS_HELD_MAX && n < BUS_ACCOUNT_DELAYED_MAX && sum <= BUS_ACCOUNT_DELAYED_SIZE_MAX && b->held_size + size <= BUS_HELD_ALL_MAX;
+        return l->n_delayed < BUS_HELD_MAX && n < BUS_ACCOUNT_DELAYED_MAX && sum <= BUS_ACCOUNT_DELAYED_SIZE_MAX && bus_link_may_hold(l, size);
 }
 
 /* Behind all others: the first one has waited for longest. */
@@ -146,7 +146,7 @@ static void append(Bus *b, Delayed *d) {
                 p = &(*p)->next;
         *p = d;
         d->link->n_delayed++;
-        b->held_size += d->size;
+        bus_link_hold(d->link, d->size);
 }
 
 bool bus_delay(BusLink *l, sd_bus_message *m, DelayReason reason, uint64_t need) {
@@ -195,6 +195,12 @@ static void wake(const Bus *b, uid_t uid, DelayReason reason) {
                 if (reason == DELAY_AUTHORIZATION)
                         return;
         }
+        /* Nobody of that account waits for it, so it is another's. */
+        for (Delayed *d = reason == DELAY_AUTHORIZATION ? b->delayed : NULL; d; d = d->next)
+                if (d->reason == reason && d->state == WAITS) {
+                        come(d);
+                        return;
+                }
 }
 
 void bus_delayed_wake_account(Bus *b, uid_t uid, DelayReason reason) {
@@ -215,8 +221,11 @@ void bus_delayed_end(BusLink *l, sd_bus_message *m) {
 
         if (!d || d->state != CAME)
                 return;
+        bool asked = d->reason == DELAY_AUTHORIZATION;
         delayed_remove(d);
         bus_delayed_wake_later(l);
+        if (asked) /* if it was answered unasked, the next one has its place; else that waits again */
+                wake(l->connection->face, l->uid, DELAY_AUTHORIZATION);
 }
 
 void bus_delayed_wake_later(BusLink *l) {

@@ -27,6 +27,8 @@
 #define BUS_ACCOUNT_OPERATIONS_MAX 64U      /* calls of one account that wait for a session */
 #define BUS_UNKNOWN_MESSAGES_MAX 32U        /* of a client whose uid is still asked for, one turn of the bus daemon: as many as may be held then */
 #define BUS_UNKNOWN_SIZE_MAX (1024U * 1024U) /* bytes of these */
+#define BUS_UNKNOWN_ALL_MAX (4U * 1024U * 1024U) /* of all such clients; nobody else is refused for them */
+#define BUS_UNKNOWN_FIRST_MAX 4096U          /* which the first message of each may have nevertheless: 8 MiB of as many as there may be */
 #define BUS_UNREAD_PINGS_ACCOUNT_MAX 16U /* connections of an account that have yet to answer one; the others wait for these to, or to go */
 #define BUS_UNREAD_PINGS_MAX 64U         /* of all accounts: of errandd itself, too, the bus daemon lets 128 calls be without an answer */
 #define BUS_UNREAD_PINGS_FIRST_MAX 96U   /* and so many where an account has none yet; the rest is for polkit and the service manager */
@@ -51,7 +53,8 @@
 #define BUS_ACCOUNT_DELAYED_MAX 64U         /* of one account, and BUS_HELD_MAX of one connection: a desktop with as many terminals */
 #define BUS_ACCOUNT_DELAYED_SIZE_MAX (4U * 1024U * 1024U) /* bytes of these, as 16 of the largest */
 #define BUS_HELD_SIZE_MAX (256U * 1024U)    /* bytes of a call that is held, on either kind of connection: command, env and allow at their most */
-#define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them, delayed ones as well; each may carry 16 descriptors (max_message_unix_fds) as well */
+#define BUS_HELD_ALL_MAX (16U * 1024U * 1024U) /* bytes of all of them, delayed ones as well; each may carry 16 descriptors (max_message_unix_fds) as well. One account has
+                                               * half of what is left of it and, whatever others have, one of the largest */
 #define BUS_FOLLOWED_MAX 16U                /* sessions of others whose signals a link was let through to */
 
 #define BUS_OPTIONS_MAX 32U              /* entries of an a{sv}; no method knows as many */

@@ -63,7 +63,7 @@ struct BusLink {
         sd_bus_message *unknown[BUS_UNKNOWN_MESSAGES_MAX]; /* what came meanwhile */
         size_t n_unknown, unknown_size;
         Held *held;
-        size_t n_held, n_delayed;
+        size_t n_held, n_delayed, held_size; /* bytes of both */
         Operation *operations;
         size_t n_operations;
         char followed[BUS_FOLLOWED_MAX][SESSION_ID_MAX + 1]; /* others' sessions that it was let through to see; "" for none */
@@ -80,6 +80,7 @@ struct Bus {
         size_t n_links, max_links; /* BUS_CLIENTS_MAX */
         uint64_t unread; /* bytes that all links have not taken, or that are reserved */
         size_t held_size; /* bytes of all held and delayed messages */
+        size_t unknown_size; /* of those of clients whose uid is not known yet */
         Delayed *delayed; /* in the order in which they came */
         sd_event_source *delay;
         usec_t delay_usec; /* BUS_DELAYED_USEC */
@@ -103,6 +104,10 @@ typedef enum AccountCap {
         ACCOUNT_SUBSCRIPTION,
 } AccountCap;
 int bus_link_may_keep(const BusLink *l, AccountCap cap, sd_bus_error *error);
+/* Of messages that are held or delayed: whether its account may have that many bytes more, and that it has, and has no more. */
+bool bus_link_may_hold(const BusLink *l, size_t size);
+void bus_link_hold(BusLink *l, size_t size);
+void bus_link_let_go(BusLink *l, size_t size);
 /* It made the daemon keep something: it cannot be thrown out for another. */
 bool bus_link_keeps(const BusLink *l);
 /* From now on it hears of that session of another's, while both are there. */

@@ -176,6 +176,27 @@ int bus_link_may_keep(const BusLink *l, AccountCap cap, sd_bus_error *error) {
         return n < caps[cap].max ? 0 : bus_error_setf(error, BUS_ERROR_LIMIT, "%zu %s", caps[cap].max, caps[cap].what);
 }
 
+/* As with what is not read (bus-unread.c): however many accounts fill their part, the next one has something. */
+bool bus_link_may_hold(const BusLink *l, size_t size) {
+        size_t account = size, all = l->connection->face->held_size + size, max = BUS_HELD_SIZE_MAX;
+
+        for (const BusLink *i = l->connection->face->links; i; i = i->next)
+                account += i->uid == l->uid ? i->held_size : 0;
+        if (all < BUS_HELD_ALL_MAX)
+                max = MAX(max, BUS_HELD_ALL_MAX - all);
+        return account <= max;
+}
+
+void bus_link_hold(BusLink *l, size_t size) {
+        l->held_size += size;
+        l->connection->face->held_size += size;
+}
+
+void bus_link_let_go(BusLink *l, size_t size) {
+        l->held_size -= size;
+        l->connection->face->held_size -= size;
+}
+
 int bus_link_subscribe(BusLink *l, sd_bus_error *error) {
         int r = bus_link_may_keep(l, ACCOUNT_SUBSCRIPTION, error);
 

@@ -18,7 +18,8 @@ typedef struct Pending {
 
 struct Channel {
         int fd;
-        sd_event_source *io;
+        sd_event_source *io, *again; /* NULL: it is not paused */
+        usec_t paused_until;
         ChannelHandler handler;
         uint64_t serial;
         Pending *pending;
@@ -39,11 +40,16 @@ static void drop_pending(Channel *c) {
         }
 }
 
+static void close_end(Channel *c) {
+        c->again = sd_event_source_disable_unref(c->again);
+        c->io = sd_event_source_disable_unref(c->io);
+        c->fd = safe_close(c->fd);
+}
+
 Channel *channel_free(Channel *c) {
         if (!c)
                 return NULL;
-        c->io = sd_event_source_disable_unref(c->io);
-        c->fd = safe_close(c->fd);
+        close_end(c);
         drop_pending(c);
         if (c->busy > 0)
                 c->freed = true;
@@ -58,8 +64,7 @@ static void leave(Channel *c) {
 }
 
 static void fail(Channel *c) {
-        c->io = sd_event_source_disable_unref(c->io);
-        c->fd = safe_close(c->fd);
+        close_end(c);
         while (c->pending && !c->freed) {
                 Pending *p = c->pending;
                 c->pending = p->next;
@@ -132,6 +137,32 @@ int channel_new(sd_event *event, int fd, const ChannelHandler *handler, Channel 
                 return r;
         *ret = TAKE_PTR(c);
         return 0;
+}
+
+static int on_pause_end(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata) {
+        Channel *c = userdata;
+
+        c->again = sd_event_source_disable_unref(c->again);
+        if (sd_event_source_set_enabled(c->io, SD_EVENT_ON) < 0)
+                channel_break(c);
+        return 0;
+}
+
+void channel_pause(Channel *c, usec_t usec) {
+        usec_t until = now_monotonic() + usec;
+        int r;
+
+        if (!c->io || (c->again && until <= c->paused_until))
+                return;
+        c->paused_until = until;
+        if (c->again)
+                r = sd_event_source_set_time(c->again, until);
+        else
+                r = sd_event_add_time(sd_event_source_get_event(c->io), &c->again, CLOCK_MONOTONIC, until, USEC_PER_MSEC, on_pause_end, c);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->io, SD_EVENT_OFF);
+        if (r < 0)
+                channel_break(c);
 }
 
 void channel_break(Channel *c) {

@@ -32,6 +32,9 @@ DEFINE_CLEANUP(Channel *, channel_free);
 /* It is over as if the other side had ended it: soon, after what it has sent already. */
 void channel_break(Channel *c);
 
+/* For so long, or longer where it was told before, nothing is read of it, neither events nor answers, and the other side waits. */
+void channel_pause(Channel *c, usec_t usec);
+
 /* Connects to the SOCK_SEQPACKET socket `name` in that directory, whatever the length of its path; never waits. uid is whom the listening process has to be
  * (-EPERM), UID_ANY: whoever may make a socket there. An fd or a negative errno. */
 #define UID_ANY ((uid_t) -1)

@@ -99,9 +99,9 @@ static bool errandd_reads(Finder *f, const char *key, const char *what, const ch
 }
 
 /* Where errandd is not the one who asks, what systemd would give it is looked for: the files of the directory that its unit names. */
-static void check_credential(Finder *f, const char *key, const char *name) {
+static void check_credential(Finder *f, const char *key, const char *name, SecretForm form) {
         const char *file = startswith(name, "keys_");
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = NULL, *what = NULL, *problem = NULL;
 
         if (!file || f->mode != CONFIG_SYSTEM)
                 return; /* one of LoadCredential=, in whatever file */
@@ -110,6 +110,11 @@ static void check_credential(Finder *f, const char *key, const char *name) {
                 f->error = -ENOMEM;
         } else if (access(path, F_OK) < 0 && errno == ENOENT)
                 found(f, "%s: there is no %s, which the systemd credential %s stands for; put the key there, with mode 0600", key, path, name);
+        else if (asprintf(&what, "the systemd credential %s (%s)", name, path) < 0) {
+                what = NULL;
+                f->error = -ENOMEM;
+        } else if (secret_file_check(what, path, form, &problem) == -EBADMSG)
+                found(f, "%s: %s", key, problem);
 }
 
 static void check_secret(Finder *f, const char *key, const SecretSource *s, SecretForm form) {
@@ -119,7 +124,7 @@ static void check_secret(Finder *f, const char *key, const SecretSource *s, Secr
         if (s->kind == SECRET_SOURCE_NONE)
                 return;
         if (s->kind == SECRET_SOURCE_SYSTEMD_CREDENTIAL && !f->credentials) {
-                check_credential(f, key, s->name);
+                check_credential(f, key, s->name, form);
                 return;
         }
         if (secret_source_resolve(s, form, f->credentials, &secret, &problem) < 0)

@@ -5,9 +5,12 @@
 #include "errandd/conversation.h"
 #include "errandd/numbers.h"
 #include "errandd/prompt-queue.h"
+#include "errandd/shim-pace.h"
 #include "shared/message.h"
 
 #define UNKNOWN_PROMPT "errandd's connection to its shim broke, and whether its agent got the prompt is not known; the transcript tells"
+#define PROMPT_SIGNALS 3U /* queued, turn-started, turn-ended */
+#define ANSWER_SIGNALS 2U /* question, answered */
 #define REFUSALS_MAX 3U /* turns in a row that a shim asked for and then did not take */
 
 typedef enum TurnPhase {
@@ -43,6 +46,7 @@ struct Conversation {
         bool counts;  /* its updates have numbers: told is the last that was taken */
         uint64_t told;
         bool ready;
+        bool greeted; /* that was told */
         bool broken; /* the shim does not hold to the protocol: nothing is asked of it any more */
         TurnPhase phase;
         uint64_t turn, last;
@@ -53,6 +57,7 @@ struct Conversation {
         size_t n_prompts; /* of those asked */
         unsigned refusals;
         uint64_t strange; /* events that made no sense */
+        ShimPace pace;
 };
 
 /* ---- what is asked ---- */
@@ -136,6 +141,9 @@ static void settle(Conversation *c) {
 
 static void tell(Conversation *c, const Update *u) {
         c->handler.update(u, c->handler.userdata);
+        usec_t pause = update_kind_is_text(u->kind) ? 0 : shim_pace_spend(&c->pace, update_size(u), now_monotonic());
+        if (pause > 0 && c->shim)
+                shim_client_pause(c->shim, pause);
 }
 
 static void tell_ended(Conversation *c, uint64_t number, const char *text) {
@@ -343,7 +351,7 @@ static bool follow_question(Conversation *c, const Update *u) {
         uint64_t number = update_number(u, "question");
 
         if (u->kind == UPDATE_ANSWERED)
-                return number > 0 && (numbers_take(c->questions, &c->n_questions, number) || true); /* one of before a restart is not known here */
+                return numbers_take(c->questions, &c->n_questions, number);
         if (number == 0 || c->n_questions >= QUESTIONS_MAX || numbers_has(c->questions, c->n_questions, number))
                 return false;
         c->questions[c->n_questions++] = number;
@@ -351,13 +359,18 @@ static bool follow_question(Conversation *c, const Update *u) {
 }
 
 static bool follow(Conversation *c, const Update *u) {
-        if (u->kind == UPDATE_READY) {
-                c->ready = true;
-                return true;
-        }
+        if (u->kind == UPDATE_READY)
+                return c->ready = c->greeted = true;
         if (u->kind == UPDATE_QUESTION || u->kind == UPDATE_ANSWERED)
                 return follow_question(c, u);
         return follow_prompt(c, u);
+}
+
+/* No news, and no nonsense either: a shim says again what is open to whoever begins to follow, and some of what it answered itself was never asked. */
+static bool is_old(const Conversation *c, const Update *u) {
+        bool open = numbers_has(c->questions, c->n_questions, update_number(u, "question"));
+
+        return u->kind == UPDATE_READY ? c->greeted : u->kind == UPDATE_QUESTION ? open : u->kind == UPDATE_ANSWERED && !open;
 }
 
 static void on_event(Message *m, void *userdata) {
@@ -372,8 +385,8 @@ static void on_event(Message *m, void *userdata) {
         int r = update_read(message_object(m), &u);
         if (r == -ENOENT) /* of a newer shim */
                 return;
-        if (r >= 0 && u.kind == UPDATE_QUESTION && numbers_has(c->questions, c->n_questions, update_number(&u, "question")))
-                return; /* told again, to whoever begins to follow */
+        if (r >= 0 && is_old(c, &u))
+                return;
         if (r < 0 || !follow(c, &u)) {
                 if (log_is_due(++c->strange))
                         log_session_warning(c->session, "%llu events of its conversation made no sense and were passed over", (unsigned long long) c->strange);
@@ -496,6 +509,7 @@ static int send_prompt(Asked *a) {
                 a->number = ++c->last;
         int r = shim_client_prompt(c->shim, a->number, a->wait, a->text, on_prompt, a);
         a->sent = r >= 0;
+        shim_pace_credit(&c->pace, PROMPT_SIGNALS);
         return r;
 }
 
@@ -566,6 +580,7 @@ int conversation_answer(Conversation *c, uint64_t question, const char *option, 
         if (question == 0 && c->n_questions > 1)
                 return fault_set(f, ERROR_INVALID_ARGUMENT, "session %s has %zu open questions; say the number of the one that is meant", c->session, c->n_questions);
         Asked *a = asked_add(c, done, userdata);
+        shim_pace_credit(&c->pace, ANSWER_SIGNALS);
         r = a ? shim_client_answer(c->shim, question > 0 ? question : c->questions[0], option, on_answered, a) : -ENOMEM;
         if (r < 0 && a)
                 asked_remove(a);

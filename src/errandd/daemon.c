@@ -34,15 +34,19 @@ static void log_event(const Fault *f) {
         log_drain();
 }
 
-/* Each line as one of the log's, so that three mistakes are three messages. */
-int daemon_fail(Fault *f) {
-        char *rest = f->text, *line;
-        int code = exit_code(f);
-
-        while (rest && (line = strsep(&rest, "\n")))
-                log_error("%s", line);
+void daemon_log_fault(const Fault *f) {
         if (!f->text)
                 log_oom();
+        for (const char *line = f->text, *end; line; line = *end ? end + 1 : NULL) {
+                end = line + strcspn(line, "\n");
+                log_error("%.*s", (int) (end - line), line);
+        }
+}
+
+int daemon_fail(Fault *f) {
+        int code = exit_code(f);
+
+        daemon_log_fault(f);
         log_event(f);
         fault_done(f);
         return code;
@@ -79,9 +83,16 @@ int daemon_open(Daemon *d, Fault *f) {
         return r < 0 && f->code == ERROR_NONE ? fault_set(f, ERROR_SETUP, "%s", strerror(-r)) : r;
 }
 
-void daemon_log_report(const Daemon *d) {
+/* All of it goes one way into the journal, which does not keep the order of what reaches it by two. */
+static void log_report(const Daemon *d) {
         for (char *const *line = manager_report(d->manager); line && *line; line++)
-                log_with(LOG_LEVEL_INFO, &(LogContext){.message_id = report_tells_gaps(*line) ? EVENT_GUARANTEE_MISSING : NULL}, "%s", *line);
+                log_info("%s", *line);
+}
+
+void daemon_log_report(const Daemon *d) {
+        log_report(d);
+        if (manager_gaps(d->manager) && log_is_to_journal())
+                log_with(LOG_LEVEL_INFO, &(LogContext){.message_id = EVENT_GUARANTEE_MISSING}, "not every guarantee can be enforced on this host; errand report says which");
 }
 
 int daemon_manage(Daemon *d, Units *units, Fault *f) {
@@ -90,7 +101,7 @@ int daemon_manage(Daemon *d, Units *units, Fault *f) {
                 return r;
         d->config = NULL;
         if (manager_config(d->manager)->sandbox.require_full_enforcement && manager_gaps(d->manager)) {
-                daemon_log_report(d);
+                log_report(d); /* the event follows with the fault */
                 return fault_set(f, ERROR_NOT_ENFORCEABLE, "sandbox.requireFullEnforcement is true, which is the default; set it to false in %s to run "
                                  "without what is missing", d->paths->config ?: d->paths->mode->project_names || d->paths->uid == 0 ?
                                  PATHS_CONFIG_SYSTEM : PATHS_CONFIG_OWN_SHOWN);

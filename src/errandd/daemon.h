@@ -31,5 +31,7 @@ void daemon_done(Daemon *d);
 
 /* The start-up report, a line of the log each. */
 void daemon_log_report(const Daemon *d);
+/* Each line as one of the log's, so that three mistakes are three messages. */
+void daemon_log_fault(const Fault *f);
 /* Logs each line of the fault, ends it, and returns the exit code. */
 int daemon_fail(Fault *f);

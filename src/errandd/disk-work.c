@@ -154,7 +154,7 @@ static int claim(DiskWork *w) {
 
         int r = project_owner(w->dir, w->id, &owner, &f);
         if (r == -ENOENT)
-                r = project_claim(w->dir, w->id, w->owner, &f);
+                r = project_claim(w->dir, w->id, w->owner);
         else if (r >= 0)
                 r = owner == w->owner ? 0 : -EEXIST;
         fault_done(&f);

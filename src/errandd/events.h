@@ -28,7 +28,7 @@ typedef struct SessionEvent {
 typedef void (*SessionEventHandler)(const SessionEvent *e, void *userdata);
 
 /* Reads whole lines from *offset on and moves it past them. A malformed or overlong line is skipped, and *ret_damaged counts it. -ESTALE: the file
- * is shorter than what was read, so its holder tampered with it. -E2BIG: so have EVENTS_MAX bytes, and there is more: it is read no further, as it may
+ * is shorter than what was read, so its holder tampered with it. -E2BIG: EVENTS_MAX bytes were read at once, and what may follow is not: it may
  * grow as fast as it is read. */
 int events_read(int fd, uint64_t *offset, SessionEventHandler handler, void *userdata, unsigned *ret_damaged);
 

@@ -40,7 +40,7 @@ static Held *held_free(Held *h) {
 }
 
 static void held_remove(Held *h) {
-        h->link->connection->face->held_size -= h->size;
+        bus_link_let_go(h->link, h->size);
         bus_unread_give_up(h->link, h->need);
         for (Held **p = &h->link->held; *p; p = &(*p)->next)
                 if (*p == h) {
@@ -258,7 +258,7 @@ static int may_hold(BusLink *l, sd_bus_message *m, const Passage *p, size_t *ret
         r = message_size(m, BUS_HELD_SIZE_MAX, ret_size);
         if (r == -E2BIG)
                 return bus_error_setf(error, BUS_ERROR_LIMIT, "the call has more than %u bytes", BUS_HELD_SIZE_MAX);
-        if (r >= 0 && l->connection->face->held_size + *ret_size > BUS_HELD_ALL_MAX)
+        if (r >= 0 && !bus_link_may_hold(l, *ret_size))
                 return bus_error_set(error, BUS_ERROR_LIMIT, "too many calls are waiting for an authorization");
         return r;
 }
@@ -294,7 +294,7 @@ static int authorize(BusLink *l, sd_bus_message *m, const Held *answer, const Pa
         h->next = l->held;
         l->held = h;
         l->n_held++;
-        b->held_size += size;
+        bus_link_hold(l, size);
         bus_unread_reserve(l, h->need);
         return r;
 }
@@ -315,6 +315,8 @@ static uid_t find_owner(const BusLink *l, const Passage *p, const GateDetails *d
 static const char *who_may(const Authorizer *a, const Passage *p) {
         if (!a->cancel)
                 return "";
+        if (a->is_silent && a->is_silent(a))
+                return ", and polkit, which knows who has that, gave no answer; systemctl status polkit says more";
         if (p->own && p->action->permission == PERMISSION_CREATE)
                 return ", which members of group errand-users have, and administrators with their password";
         if (p->action->permission == PERMISSION_CREATE)

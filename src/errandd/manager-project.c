@@ -110,7 +110,10 @@ static void on_made(Message *m, const char *problem, void *userdata) {
         if (problem) {
                 if (m) /* else the launcher may have made it, or be about to */
                         give_up(p);
-                (void) fault_set(&f, ERROR_SETUP, "the project %s cannot be made: %s", p->name, problem);
+                if (m)
+                        (void) fault_set(&f, ERROR_SETUP, "%s", problem); /* it names the project */
+                else
+                        (void) fault_set(&f, ERROR_SETUP, "the project %s cannot be made: %s", p->name, problem);
         } else
                 log_info("project %s was made in %s", p->name, p->manager->config->project_root);
         (void) p->done(problem ? &f : NULL, false, p->userdata);

@@ -34,7 +34,7 @@ static void stop_shim(Manager *m, const char *id) {
 }
 
 static void stop_broker(Manager *m, const char *id) {
-        log_session_info(id, "it has a broker, and errandd has no record of that: its units are stopped");
+        log_session_info(id, "it has a broker and no record, as one that waited for a session to come (limits.brokersAhead): its units are stopped");
         broker_units_stop(m->units, id);
 }
 

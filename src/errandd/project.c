@@ -104,7 +104,7 @@ void project_give_up(int owners, const char *name, uid_t owner) {
         fault_done(&f);
 }
 
-int project_claim(int owners, const char *name, uid_t owner, Fault *f) {
+int project_claim(int owners, const char *name, uid_t owner) {
         _cleanup_free_ char *text = NULL;
         JsonWriter w = {};
         size_t size;
@@ -116,5 +116,5 @@ int project_claim(int owners, const char *name, uid_t owner, Fault *f) {
         int r = json_writer_finish(&w, &text, &size);
         if (r >= 0)
                 r = project_name_problem(name) ? -EINVAL : record_replace_file(owners, name, text, size);
-        return r < 0 ? fault_set(f, ERROR_STORAGE, "whose project %s is cannot be recorded: %s", name, strerror(-r)) : 0;
+        return MIN(r, 0);
 }

@@ -18,6 +18,7 @@ int project_open(int root, const char *name, Fault *f);
 int project_owners_open(int state_dir);
 /* 0 with *ret; -ENOENT: nobody yet; another error: with *f, and nobody may use it. */
 int project_owner(int owners, const char *name, uid_t *ret, Fault *f);
-int project_claim(int owners, const char *name, uid_t owner, Fault *f);
+/* A negative errno as the file system has it: whoever calls says what it is about. */
+int project_claim(int owners, const char *name, uid_t owner);
 /* Of that owner's, it is nobody's again; of another's, it stays so. */
 void project_give_up(int owners, const char *name, uid_t owner);

@@ -234,12 +234,6 @@ static int find_gaps(const ReportInput *in, Report *r) {
         return q < 0 ? q : add_unsupported(in->config, r);
 }
 
-#define GAPS_FOLLOW "guarantee(s) cannot be enforced on this host:"
-
-bool report_tells_gaps(const char *line) {
-        return strstr(line, GAPS_FOLLOW);
-}
-
 int report_build(const ReportInput *in, Report *ret) {
         Report r = {};
 
@@ -249,7 +243,7 @@ int report_build(const ReportInput *in, Report *ret) {
         if (q >= 0 && r.gaps && !in->config->sandbox.require_full_enforcement)
                 q = add(&r.lines, "sandbox.requireFullEnforcement is false: sessions run without what is missing");
         if (q >= 0 && r.gaps)
-                q = add(&r.lines, "%zu " GAPS_FOLLOW, strv_length(r.gaps));
+                q = add(&r.lines, "%zu guarantee(s) cannot be enforced on this host:", strv_length(r.gaps));
         for (char **g = r.gaps; g && *g && q >= 0; g++) {
                 _cleanup_free_ char *clean = string_escape_control(*g);
                 q = clean ? add_wrapped(&r.lines, "    - ", "      ", clean) : -ENOMEM;

@@ -28,6 +28,3 @@ int report_build(const ReportInput *in, Report *ret);
 
 /* The sentence for one of bailey's gaps, NULL for a name that is not known here. */
 const char *report_gap_sentence(const char *name);
-
-/* Whether a line is the one behind which the gaps are listed. */
-bool report_tells_gaps(const char *line);

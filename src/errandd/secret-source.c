@@ -60,13 +60,10 @@ static int open_secret_file(const char *what, const char *path, char **ret_probl
         return TAKE_FD(fd);
 }
 
-static int read_secret(const char *what, const char *path, SecretForm form, Secret **ret, char **ret_problem) {
+static int read_open_file(int fd, const char *what, SecretForm form, Secret **ret, char **ret_problem) {
         char *text;
         size_t size;
 
-        _cleanup_close_ int fd = open_secret_file(what, path, ret_problem);
-        if (fd < 0)
-                return fd;
         int r = read_fd_full(fd, SECRET_FILE_MAX, &text, &size);
         if (r < 0)
                 return problem_set(ret_problem, "%s cannot be read: %s", what, r == -EFBIG ? "it is larger than 64 KiB" : strerror(-r));
@@ -82,6 +79,19 @@ static int read_secret(const char *what, const char *path, SecretForm form, Secr
         secret_wipe(text, size);
         free(text);
         return r;
+}
+
+static int read_secret(const char *what, const char *path, SecretForm form, Secret **ret, char **ret_problem) {
+        _cleanup_close_ int fd = open_secret_file(what, path, ret_problem);
+
+        return fd < 0 ? fd : read_open_file(fd, what, form, ret, ret_problem);
+}
+
+int secret_file_check(const char *what, const char *path, SecretForm form, char **ret_problem) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        _cleanup_(secret_freep) Secret *secret = NULL;
+
+        return fd < 0 ? -errno : read_open_file(fd, what, form, &secret, ret_problem);
 }
 
 int secret_source_resolve(const SecretSource *s, SecretForm form, const char *credentials_directory, Secret **ret,

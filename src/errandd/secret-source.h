@@ -34,3 +34,6 @@ const char *secret_form_problem(SecretForm form, const char *data, size_t size);
 /* credentials_directory is the value of $CREDENTIALS_DIRECTORY, or NULL. -EBADMSG with *ret_problem, a sentence without the secret (to
  * free), when it is not there, not a regular file, readable or writable for every account, over 64 KiB, empty or malformed. -ENOENT for NONE. */
 int secret_source_resolve(const SecretSource *s, SecretForm form, const char *credentials_directory, Secret **ret, char **ret_problem);
+
+/* What that would say of a file's contents, whoever else may read it: -EBADMSG with *ret_problem, of what, or why it cannot be read. */
+int secret_file_check(const char *what, const char *path, SecretForm form, char **ret_problem);

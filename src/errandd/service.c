@@ -39,7 +39,7 @@ static void on_reloaded(const Fault *fault, void *userdata) {
         if (!s->daemon.bus) /* it is leaving */
                 return;
         if (fault) {
-                log_error("%s", fault->text ?: "out of memory");
+                daemon_log_fault(fault);
                 log_error("the configuration before stays in force");
         } else
                 daemon_log_report(&s->daemon);

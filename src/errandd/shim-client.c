@@ -79,6 +79,10 @@ pid_t shim_client_pid(const ShimClient *s) {
         return s->pid;
 }
 
+void shim_client_pause(ShimClient *s, usec_t usec) {
+        channel_pause(s->channel, usec);
+}
+
 void shim_client_break(ShimClient *s) {
         channel_break(s->channel);
 }

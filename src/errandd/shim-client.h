@@ -12,6 +12,8 @@ int shim_client_new(sd_event *event, int directory, const char *name, uid_t uid,
 /* The process that answers, as the kernel says it: an fd (pidfd) that is the caller's. -ESRCH: it has gone. */
 int shim_client_open_pidfd(const ShimClient *s);
 pid_t shim_client_pid(const ShimClient *s); /* the same as a number; -1: not known */
+/* Nothing is read of it for so long: channel_pause(). */
+void shim_client_pause(ShimClient *s, usec_t usec);
 /* It is of no use any more: what has come is taken, and then it is gone. */
 void shim_client_break(ShimClient *s);
 ShimClient *shim_client_free(ShimClient *s);

@@ -62,6 +62,14 @@ int update_read(JsonObject *event, Update *ret) {
         return 0;
 }
 
+size_t update_size(const Update *u) {
+        size_t size = 0;
+
+        for (size_t i = 0; i < u->n_fields; i++)
+                size += u->fields[i].text ? strlen(u->fields[i].text) : 0;
+        return size;
+}
+
 uint64_t update_number(const Update *u, const char *name) {
         for (size_t i = 0; i < u->n_fields; i++)
                 if (!u->fields[i].text && streq(u->fields[i].name, name))

@@ -29,3 +29,5 @@ bool update_kind_is_text(UpdateKind k);
 int update_read(JsonObject *event, Update *ret);
 /* The number in that field; 0 where there is none, which no prompt and no question has. */
 uint64_t update_number(const Update *u, const char *name);
+/* Bytes of its texts. */
+size_t update_size(const Update *u);

@@ -92,6 +92,19 @@ static int make(int root, const char *name, uid_t owner) {
         return r;
 }
 
+static const char *make_problem(int r) {
+        switch (r) {
+        case -EOPNOTSUPP:
+                return "its file system keeps no access control lists";
+        case -EACCES:
+                return "the account that sessions run as cannot write to the place of projects; systemd-tmpfiles --create sets the usual one right";
+        case -EROFS:
+                return "the place of projects is on a read-only file system; if it was made since errandd.service was started, restart that";
+        default:
+                return strerror(-r);
+        }
+}
+
 int project_make(int root, const char *name, uid_t owner, char **ret_problem) {
         const char *problem = project_name_problem(name);
         struct stat st;
@@ -105,8 +118,7 @@ int project_make(int root, const char *name, uid_t owner, char **ret_problem) {
                 if (r >= 0)
                         return 1;
                 if (r != -EEXIST) {
-                        (void) problem_set(ret_problem, "the project %s cannot be made: %s", name,
-                                           r == -EOPNOTSUPP ? "its file system keeps no access control lists" : strerror(-r));
+                        (void) problem_set(ret_problem, "the project %s cannot be made: %s", name, make_problem(r));
                         return r;
                 }
         }

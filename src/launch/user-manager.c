@@ -238,8 +238,9 @@ int user_manager_connect(UserManager *m, sd_bus **ret, char **ret_problem) {
                 if (r < 0) {
                         drop(m);
                         if (path)
-                                (void) problem_set(ret_problem, "the user manager of uid %u is not reached at %s: %s; an account that nobody "
-                                                   "logs in to needs \"loginctl enable-linger\"", getuid(), path, strerror(-r));
+                                (void) problem_set(ret_problem, "the user manager of uid %u is not reached at %s: %s; \"systemctl start "
+                                                   "user@%u.service\" starts it, and an account that nobody logs in to needs \"loginctl enable-linger\"",
+                                                   getuid(), path, strerror(-r), getuid());
                         return r;
                 }
         }

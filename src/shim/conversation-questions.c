@@ -76,7 +76,7 @@ int conversation_answer(Conversation *c, uint64_t number, const char *option, co
                 return conversation_refuse(ret_problem, "there is no such question, or it has been answered");
         const Choice *choice = question_find(open, option);
         if (!choice)
-                return conversation_refuse(ret_problem, "the question has no such option");
+                return conversation_refuse(ret_problem, "the question has no such option; the transcript has those that it has");
         _cleanup_(question_freep) Question *q = questions_take(&c->questions, number);
         rendering_line(&c->rendering, "answer", choice->id);
         updates_answered(&c->links.updates, q->number, choice->id, NULL);

@@ -31,7 +31,7 @@ def requests(t):
         t.equal(broker.call("p", "/length/1").status, expected, "status")
     answer = broker.call("p", "/length/1")
     t.equal((answer.status, answer.reason), (403, "budget spent"), "answer")
-    t.equal(answer.text.strip(), "this session has spent its budget of 3 requests for provider p; an operator can raise agent.providers.p.budgets.requests "
+    t.equal(answer.text.strip(), "this session has spent its budget of 3 requests for provider p; an administrator can raise agent.providers.p.budgets.requests "
             "in errand.json, which counts from a session's next start", "body")
     t.equal([broker.call("q", "/length/1").status for _ in range(3)], [200, 200, 403], "statuses of the other provider")
     t.equal([r["outcome"] for r in broker.receipts(8)].count("refused"), 4, "refused receipts")

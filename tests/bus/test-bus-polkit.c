@@ -165,11 +165,26 @@ static void test_hanging(void) {
         end();
 }
 
+/* Whether the refusal says so, which else names who has the action. */
+static void check_said(const char *words, bool said) {
+        Waiting waiting = {};
+
+        call_start(w.client, call_new(w.client, BUS_ROOT, BUS_MANAGER_INTERFACE, "Reload"), &waiting);
+        while (!waiting.answered)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        CHECK(is_refusal(&waiting.reply));
+        CHECK_INT(strstr(waiting.reply.text, words) != NULL, said);
+        waiting_done(&waiting);
+}
+
 static void test_absent(void) {
         begin();
         fake_polkit_end(&w.polkit);
         check_every_member(false);
+        check_said("gave no answer", true);
         fake_polkit_begin(&w.polkit, w.bus);
+        w.polkit.answer = POLKIT_NO;
+        check_said("gave no answer", false);
         w.polkit.answer = POLKIT_YES;
         check_every_member(true); /* it is back */
         end();
@@ -450,6 +465,85 @@ static void test_settled(void) {
         end();
 }
 
+/* One that polkit never answered is a no for its caller, and the bus daemon still waits for it. */
+static void test_timed_out(void) {
+        Waiting waiting[BUS_ACCOUNT_HELD_MAX], again;
+
+        begin();
+        w.bus->world.bus->delay_usec = 10 * USEC_PER_MSEC;
+        authorizer_polkit_set_timeouts(w.authorizer, 10 * USEC_PER_MSEC, USEC_INFINITY);
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+                start(waiting + i, w.client, false);
+        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
+                finish(waiting + i, "NotFound");
+        call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), &again);
+        finish(&again, "LimitExceeded");
+        CHECK_INT(w.polkit.asked, ELEMENTSOF(waiting));
+        fake_polkit_answer(&w.polkit, true);
+        message_bus_settle(w.bus, w.polkit.bus);
+        message_bus_settle(w.bus, w.bus->service);
+        CHECK_INT(w.bus->world.manager->acts, 0);
+        authorizer_polkit_set_timeouts(w.authorizer, USEC_INFINITY, USEC_INFINITY);
+        start(&again, w.client, false);
+        fake_polkit_answer(&w.polkit, true);
+        finish(&again, "no error");
+        end();
+}
+
+/* However many accounts ask, polkit has no more questions than leave errandd its other calls, and one that has none yet is asked about. */
+static void test_all(void) {
+        void *tickets[AUTHORIZE_FIRST_MAX];
+        AuthorizeRequest q = {.permission = PERMISSION_READ, .own = true, .sender = ":1.1"};
+
+        begin();
+        for (unsigned i = 0; i < AUTHORIZE_FIRST_MAX; i++) {
+                q.uid = 70000 + i / 8;
+                CHECK_INT(w.authorizer->is_busy(w.authorizer, q.uid), i >= AUTHORIZE_ALL_MAX && i % 8 > 0);
+                CHECK_INT(w.authorizer->check(w.authorizer, &q, NULL, NULL, tickets + i), -EINPROGRESS);
+        }
+        CHECK(w.authorizer->is_busy(w.authorizer, 80000));
+        for (unsigned i = 0; i < AUTHORIZE_FIRST_MAX; i++)
+                w.authorizer->cancel(w.authorizer, tickets[i]);
+        CHECK(w.authorizer->is_busy(w.authorizer, 80000));
+        while (w.polkit.cancelled < AUTHORIZE_FIRST_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        fake_polkit_answer(&w.polkit, true);
+        message_bus_settle(w.bus, w.polkit.bus);
+        message_bus_settle(w.bus, w.bus->service);
+        CHECK(!w.authorizer->is_busy(w.authorizer, 70000));
+        end();
+}
+
+/* The place of a question that is over goes to the next call that needs one, where the first does not any more. */
+static void test_passed_on(void) {
+        static Waiting waiting[BUS_ACCOUNT_HELD_MAX + 2];
+        Waiting *over = waiting + BUS_ACCOUNT_HELD_MAX;
+        size_t n_held;
+
+        begin();
+        w.bus->world.bus->delay_usec = USEC_PER_SEC * 3600;
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                start(waiting + i, w.client, false);
+        call_start(w.client, call_new(w.client, A1, BUS_SESSION_INTERFACE, "Start"), over);
+        call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), over + 1);
+        message_bus_settle(w.bus, w.client);
+        CHECK_INT(w.polkit.asked, BUS_ACCOUNT_HELD_MAX);
+        fake_forget(manager_find(w.bus->world.manager, "a1"));
+        n_held = w.polkit.n_held;
+        w.polkit.n_held = 1;
+        fake_polkit_answer(&w.polkit, false);
+        w.polkit.n_held = n_held - 1;
+        memmove(w.polkit.held, w.polkit.held + 1, w.polkit.n_held * sizeof(*w.polkit.held));
+        finish(over, "NotFound");
+        while (w.polkit.asked == BUS_ACCOUNT_HELD_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        fake_polkit_answer(&w.polkit, false);
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                finish(waiting + i, "NotFound");
+        finish(over + 1, "NotFound");
+        end();
+}
+
 static void test_daemon_ends(void) {
         Waiting waiting;
 
@@ -480,6 +574,9 @@ int main(void) {
         RUN(test_bounded, "questions of one account are bounded");
         RUN(test_returning, "C204: questions that were withdrawn count until polkit has answered");
         RUN(test_settled, "C202: and then what waits for them is asked about at once");
+        RUN(test_timed_out, "C202 C204: and so do those whose time is over");
+        RUN(test_all, "C204: of all accounts' together there are so many, and who has none is asked about");
+        RUN(test_passed_on, "C204: a call that is answered unasked leaves its place to the next of its account");
         RUN(test_daemon_ends, "a question is withdrawn when errandd ends");
         return TEST_END();
 }

@@ -334,7 +334,9 @@ def _(t):
     errand = command(t)
     for arguments, words in ((["session", "create", "--protocol", "acp", "--terminal", "x"], "--terminal and --protocol acp contradict each other"),
                              (["session", "create", "--protocol", "lsp", "x"], "--protocol lsp: there are acp and none"),
-                             (["run", "--protocol", "acp", "x"], "errand run has no such option")):
+                             (["run", "--protocol", "acp", "x"], "errand run has no such option"),
+                             (["run", "--json", "x"], "--json: errand run has no such option; errand run --help lists them"),
+                             (["run", "--projcet", "p", "x"], "--projcet: errand run has no such option; did you mean --project?")):
         code, _, error = errand.run(*arguments)
         t.check(code != 0, "its end")
         t.contains(error, words)

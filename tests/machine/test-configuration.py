@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
@@ -80,6 +81,10 @@ def _(t):
         t.equal(report(), before, "the report")
         t.contains(status(), "is refused, the one before stays in force", "the status")
     t.contains(machine.journal("-u", "errandd.service"), "sandbox.memory")
+    write({"sandbox": {"memroy": "4g"}, "limits": {"maxLiveSessions": "many"}})
+    run("systemctl", "reload", "errandd.service")
+    for problem in ("sandbox.memroy: unknown key; did you mean sandbox.memory?", "limits.maxLiveSessions: must be a whole number, not a text"):
+        t.matches(machine.journal("-u", "errandd.service"), rf"(?m) errandd\[\d+\]: {CONFIG}: {re.escape(problem)}$", "a line of the log")
     t.equal(machine.pid_of("errandd.service"), pid, "errandd's pid")
     write({"sandbox": {**SANDBOX, "env": {"NEW": "value"}, "egress": {"mode": "open"}}, "operators": [OPERATOR]})
     for n in range(20):  # at once, whatever the machine is busy with
@@ -113,7 +118,11 @@ def _(t):
     path = "/etc/errand/other.json"
     machine.write(path, json.dumps({"operators": ["root", "nosuch"], "agent": {"providers": {
         "roots": provider({"file": "/etc/errand/roots.key"}), "ours": provider({"file": "/etc/errand/ours.key"}),
-        "gone": provider({"systemdCredential": "keys_gone"})}}}, indent=1), 0o644)
+        "gone": provider({"systemdCredential": "keys_gone"}), "empty": provider({"systemdCredential": "keys_empty"}),
+        "spaced": provider({"systemdCredential": "keys_spaced"}), "there": provider({"systemdCredential": "keys_there"})}}}, indent=1), 0o644)
+    for name, key in (("empty", "\n"), ("spaced", "sk-0123456789 x\n"), ("there", "sk-0123456789\n")):
+        machine.write(f"/etc/errand/credentials/{name}", key, 0o600)
+        t.defer(os.unlink, f"/etc/errand/credentials/{name}")
     done = run("errand", "config", "check", path)
     (sent,) = Client().manager("CheckConfiguration", "s", path)
     t.equal(done.status, 1, "the exit code")
@@ -124,7 +133,24 @@ def _(t):
         t.lacks(told, "providers.ours")
         t.lacks(told, "sk-0123456789")
     seen = json.loads(run("errand", "config", "check", "--json", path).out)
-    t.equal((seen["accepted"], len(seen["findings"])), (True, 3), "the JSON")
+    t.equal((seen["accepted"], len(seen["findings"])), (True, 5), "the JSON")
+    # Of root's files root alone can say what is in them.
+    for name, problem in (("empty", "is empty"), ("spaced", "holds a character other than printable ASCII")):
+        t.contains(done.err, f"agent.providers.{name}.credential: the systemd credential keys_{name} (/etc/errand/credentials/{name}) {problem}")
+    t.lacks(done.err, "providers.there")
+
+
+@case("a project that cannot be made is told once, with what to do")
+def _(t):
+    root = "/srv/errand"
+    before = os.stat(root)
+    t.defer(os.chown, root, before.st_uid, before.st_gid)
+    os.chown(root, 0, 0)
+    os.chmod(root, 0o755)
+    t.defer(os.chmod, root, before.st_mode & 0o7777)
+    done = run("errand", "run", "--project", "unmade", "--", "true", account=OWNER)
+    t.equal(done.err, "errand: Failed to make a session: the project unmade cannot be made: the account that sessions run as cannot write "
+            "to the place of projects; systemd-tmpfiles --create sets the usual one right\n", "what errand says")
 
 
 @case("another stateDir is refused until drop-ins have moved the brokers' sockets, and then sessions are there", timeout=90)

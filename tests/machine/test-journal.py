@@ -119,6 +119,10 @@ def _(t):
     os.chown(system.CONFIG, 0, pwd.getpwnam("errand").pw_gid)
     machine.run("systemctl", "restart", "errandd.service")
     t.contains(machine.run("errand", "threads", "list", account="alice").err, "a guarantee cannot be enforced on this host", "what errand says")
+    # The report keeps its order, the list behind the line that announces it, whichever way each line takes into the journal.
+    lines = good("journalctl", "-q", "--no-pager", "-o", "cat", "-u", "errandd.service").splitlines()
+    at = max(i for i, line in enumerate(lines) if line.endswith("guarantee(s) cannot be enforced on this host:"))
+    t.check(lines[at + 1].startswith("    - "), f"what follows {lines[at]!r}: {lines[at + 1]!r}")
     system.configure(CONFIG)
 
 

@@ -5,7 +5,9 @@ import glob
 import json
 import os
 import pwd
+import signal
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
@@ -90,6 +92,23 @@ def _(t):
         shown = [(entry["MESSAGE"][-40:], entry["PRIORITY"]) for entry in lines_of(account)]
         for text in ("<0>own one", "<1>two", "<0>three", "<2>five", "own last"):
             t.check(any(message.endswith(text) and priority == "6" for message, priority in shown), f"{account}: {text} is not in {shown}")
+
+
+@case("D007: what errand wrote last as an ordinary account is its unit's, also where the journal is late", timeout=60)
+def _(t):
+    unit = "late.service"
+    machine.unit(unit, f"[Service]\nType=exec\nUser={OWNER}\nExecStart=errand --version\n")
+    t.defer(machine.no_unit, unit)
+    journal = machine.pid_of("systemd-journald.service")
+    os.kill(journal, signal.SIGSTOP)
+    try:
+        good("systemctl", "start", unit)  # it is executed now
+        time.sleep(0.6)  # so late is the journal
+    finally:
+        os.kill(journal, signal.SIGCONT)
+    wait_for(lambda: machine.show(unit, "ActiveState") == "inactive", "end of the unit")
+    wait_for(lambda: any(entry["MESSAGE"].startswith("errand ") for entry in lines_of(OWNER)), "its line")
+    t.equal({entry.get("_SYSTEMD_UNIT") for entry in lines_of(OWNER) if entry["MESSAGE"].startswith("errand ")}, {unit}, "whose it is")
 
 
 @case("D007: its exit status is the unit's; a set-up that fails fails the start", timeout=60)

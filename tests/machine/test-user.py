@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
@@ -13,7 +14,7 @@ import errand_system as system  # noqa: E402
 from errand_bus import BusError  # noqa: E402
 from errand_machine import good, run, wait_for  # noqa: E402
 from errand_system import MANAGER, ROOT, SESSION, Client, Running  # noqa: E402
-from errand_test import case  # noqa: E402
+from errand_test import case, source  # noqa: E402
 from errand_test import run as run_tests  # noqa: E402
 
 OWNER, STRANGER = "alice", "mallory"
@@ -81,6 +82,32 @@ def _(t):
     found = good("journalctl", "-q", "--no-pager", "-o", "cat", "--output-fields=SYSLOG_IDENTIFIER", "ERRAND_SESSION=m1", f"_UID={UID}")
     for name in ("errandd", "errand-broker"):
         t.contains(found, name, "who said something")
+
+
+@case("the unit of one's own that errand(1) shows works as written, and what the session writes is informational")
+def _(t):
+    t.log("journal", log)
+    with open(source("man/errand.1"), encoding="utf-8") as f:
+        example = re.search(r"^\[Service\]\n.*?(?=^\.Ed)", f.read(), re.M | re.S).group(0)
+    units = f"{HOME}/.config/systemd/user"
+    good("sh", "-c", f"mkdir -p {units} && cat >{units}/review.service", account=OWNER, stdin=example)
+    good("sh", "-c", f"cat >{PROJECT}/review && chmod +x {PROJECT}/review", account=OWNER,
+         stdin="#!/bin/sh\necho 'out of it'\necho '<0>no emergency' >&2\nexit 7\n")
+    manager("daemon-reload")
+    manager("start", "review.service")
+    wait_for(lambda: manager("show", "--value", "-p", "ActiveState", "review.service").out == "failed\n", "its end")
+    t.equal(manager("show", "--value", "-p", "ExecMainStatus", "review.service").out, "7\n", "its exit code")
+    good("journalctl", "--sync")
+    lines = [json.loads(line) for line in good("journalctl", "-q", "-o", "json", "--no-pager", "_SYSTEMD_USER_UNIT=review.service").splitlines()]
+    t.equal(sorted((line["MESSAGE"], line["PRIORITY"]) for line in lines), [("<0>no emergency", "6"), ("out of it", "6")], "its lines")
+    # errand's own are graded: that the project is not there, here.
+    good("sh", "-c", f"sed -i 's/errand run/errand run --project nosuch/' {units}/review.service", account=OWNER)
+    manager("daemon-reload")
+    manager("start", "review.service")
+    wait_for(lambda: manager("show", "--value", "-p", "ExecMainStatus", "review.service").out == "125\n", "its end")
+    good("journalctl", "--sync")
+    lines = [json.loads(line) for line in good("journalctl", "-q", "-o", "json", "--no-pager", "_SYSTEMD_USER_UNIT=review.service", "PRIORITY=3").splitlines()]
+    t.check(lines and not lines[0]["MESSAGE"].startswith("<"), f"errand's own lines: {lines}")
 
 
 @case("C200: errandd restarted, and killed, finds its session again")

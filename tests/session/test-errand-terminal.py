@@ -127,6 +127,30 @@ def _(t):
     t.equal(errand.good("grants"), "", "the output into a pipe")
 
 
+@case("T: a pager that would break a colour in two gets none: more, also where there is no less")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "-q", "true")
+    os.mkdir(t.path("bin"))
+    for name, program in (("sh", shutil.which("sh")), ("more", shutil.which("cat")), ("less", shutil.which("cat"))):
+        os.symlink(program, t.path("bin", name))
+    errand.environment.pop("PAGER", None)
+    errand.environment["PATH"] = t.path("bin")
+
+    def colours(pager):
+        errand.environment.pop("ERRAND_PAGER", None)
+        if pager:
+            errand.environment["ERRAND_PAGER"] = pager
+        terminal = errand.terminal("threads", "list")
+        t.equal(terminal.end(), 0, "the code")
+        t.contains(terminal.text, "stopped", "the list")
+        return "\x1b[2mstopped" in terminal.text
+
+    t.equal([colours(pager) for pager in (None, "less", "more", t.path("bin", "more") + " -u")], [True, True, False, False], "colours, by pager")
+    os.unlink(t.path("bin", "less"))
+    t.equal(colours(None), False, "colours without less")
+
+
 @case("T: a pager that is not there takes no output away, and a host without less and more gets no word about it")
 def _(t):
     errand = Errand(t)

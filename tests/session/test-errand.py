@@ -215,6 +215,14 @@ def _(t):
     t.check(not os.path.exists(t.path("h")), "something was made")
 
 
+@case("a session that is not there is named by whoever asks for something of it")
+def _(t):
+    errand = Errand(t)
+    errand.good("run", "--embedded", "--", "true")
+    for verb in (["session", "show"], ["session", "stop"], ["grants"], ["receipts"], ["threads", "rm"], ["session", "attach"]):
+        t.matches(errand.run(*verb, "nosuch")[2], "(?m)^errand: session nosuch: .*there is no such session", " ".join(verb))
+
+
 @case("C201: nobody there, not permitted and no answer are three things; nothing is started, nothing removed")
 def _(t):
     errand = Errand(t)

@@ -255,12 +255,12 @@ static void test_budgets(void) {
         CHECK_INT(authorize(REQUEST("/provider/b/x", BEARER), &target), 0);
         CHECK_INT(authorize(REQUEST("/provider/b/x", BEARER), &target), 0);
         CHECK_INT(authorize(REQUEST("/provider/b/x", BEARER), &target), 403);
-        CHECK_STR(answered.body, "this session has spent its budget of 2 requests for provider b; an operator can raise agent.providers.b.budgets.requests in "
+        CHECK_STR(answered.body, "this session has spent its budget of 2 requests for provider b; an administrator can raise agent.providers.b.budgets.requests in "
                                  "errand.json, which counts from a session's next start");
         CHECK(n_left == 1 && left.outcome == RECEIPT_REFUSED);
         CHECK_INT(authorize(REQUEST("/provider/k/x", API_KEY), &target), 0);
         CHECK_INT(authorize(REQUEST("/provider/k/x", API_KEY), &target), 403);
-        CHECK_STR(answered.body, "this session has spent its budget of 3 requests; an operator can raise budgets.requests in errand.json, which counts from a "
+        CHECK_STR(answered.body, "this session has spent its budget of 3 requests; an administrator can raise budgets.requests in errand.json, which counts from a "
                                  "session's next start");
         session.limit[BUDGET_REQUESTS] = 0;
         own.limit[BUDGET_REQUESTS] = 0;

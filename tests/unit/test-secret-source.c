@@ -63,6 +63,10 @@ static void test_file(void) {
         for (size_t i = 0; i < ELEMENTSOF(rows); i++) {
                 _cleanup_free_ char *path = put("key", rows[i].text, rows[i].size, rows[i].mode);
                 SecretSource s = {.kind = SECRET_SOURCE_FILE, .name = path};
+                _cleanup_free_ char *problem = NULL;
+                bool fine = !rows[i].problem || strstr(rows[i].problem, "open to every account");
+                CHECK_INT(secret_file_check("the key", path, SECRET_ONE_LINE, &problem), fine ? 0 : -EBADMSG);
+                CHECK(fine == !problem && (fine || (startswith(problem, "the key ") && strstr(problem, rows[i].problem))));
                 if (rows[i].problem)
                         refused(&s, SECRET_ONE_LINE, NULL, rows[i].problem);
                 else
