@@ -129,9 +129,10 @@ static void end(void) {
         (void) waitpid(pid, NULL, 0);
 }
 
+/* One round of the loop, soon over also where nothing happens: of a file or a process nobody tells it. False: it is past that time. */
 static bool turn(usec_t until) {
         usec_t now = now_monotonic();
-        return now < until && sd_event_run(w.event, until - now) >= 0;
+        return now < until && sd_event_run(w.event, MIN(until - now, 10 * USEC_PER_MSEC)) >= 0;
 }
 
 #define AWAIT(condition)                                        \

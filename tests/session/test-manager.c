@@ -6,7 +6,6 @@
 static bool has_output(Session *s) {
         _cleanup_free_ char *text = transcript(s);
 
-        (void) turn(now_monotonic() + 10 * USEC_PER_MSEC); /* nobody tells of it */
         return *text;
 }
 
