@@ -181,14 +181,14 @@ def idle(t, seconds=1):
 
 @case("a session in which nothing happens is warned about and stopped, and says why", timeout=60)
 def forgotten(t):
-    errand = idle(t)
+    errand = idle(t, 4)  # its shim's answers to the looks are work of its own, which in a sanitized build is more than a hundredth of a second's
     errand.good("session create", "--id", "s1", "--", "/bin/sh", "-c", "echo up; sleep 1000")
     bus = subscribe(t, errand)
     bus.call(f"{ROOT}/session/s1", SESSION, "Start")
     told = [text for kind, text in notices(bus, lambda m: m.get("member") == "Exited") if kind == "idle"]
     t.equal(len(told), 2, told)
-    t.matches(told[0], r"^nothing has happened in the session for [0-9ms ]+, and nobody is attached: it will be stopped in [1-3]00ms \(timeouts\.idleMs\)$")
-    t.matches(told[1], r"^nothing has happened in the session for [1-9]\d*s( \d00ms)?, and nobody is attached: it is stopped \(timeouts\.idleMs\)$")
+    t.matches(told[0], r"^nothing has happened in the session for (3s( \d00ms)?|[4-9]s.*|\d\ds), and nobody is attached: it will be stopped in 1s \(timeouts\.idleMs\)$")
+    t.matches(told[1], r"^nothing has happened in the session for ([4-9]s( \d00ms)?|\d\ds), and nobody is attached: it is stopped \(timeouts\.idleMs\)$")
     shown = errand.json("session show", "s1")
     t.equal((shown["state"], shown["exitReason"], shown["exitStatus"]), ("stopped", "idle", 143), "the end")
     t.contains(transcript(errand, "s1"), f"\n[errand: {told[1]}]\n")
