@@ -17,22 +17,9 @@ static TestAuthorizer authorizer;
 static sd_bus *client;
 static Session *a1, *b2; /* the client's, and another account's */
 
-/* The gate asks for what is not a caller's own; nothing is an operator's. */
-static int check(Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDone done, _unused_ void *userdata, _unused_ void **ret_ticket) {
-        TestAuthorizer *t = (TestAuthorizer *) a;
-
-        t->checks++;
-        if (q->own || !t->hold)
-                return q->own;
-        t->done[t->n_held] = done;
-        t->userdata[t->n_held++] = userdata;
-        *ret_ticket = t;
-        return -EINPROGRESS;
-}
-
 static void begin(void) {
         authorizer = test_authorizer();
-        authorizer.authorizer.check = check;
+        authorizer.authorizer.check = test_check_others;
         authorizer.authorizer.operator = test_no_operator;
         b = message_bus_new();
         a1 = fake_session(b->world.manager, "a1", message_bus_account());

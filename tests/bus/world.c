@@ -34,6 +34,18 @@ bool test_no_operator(_unused_ Authorizer *a, _unused_ uid_t uid) {
         return false;
 }
 
+int test_check_others(Authorizer *a, const AuthorizeRequest *q, _unused_ AuthorizeDone done, _unused_ void *userdata, _unused_ void **ret_ticket) {
+        TestAuthorizer *t = (TestAuthorizer *) a;
+
+        t->checks++;
+        if (q->own || !t->hold)
+                return q->own;
+        t->done[t->n_held] = done;
+        t->userdata[t->n_held++] = userdata;
+        *ret_ticket = t;
+        return -EINPROGRESS;
+}
+
 TestAuthorizer test_authorizer(void) {
         return (TestAuthorizer){.authorizer = {.check = test_check, .cancel = test_cancel, .operator = test_operator}};
 }

@@ -31,6 +31,8 @@ typedef struct TestAuthorizer {
 TestAuthorizer test_authorizer(void);
 /* For its operator: nobody is one; as it comes, who runs the test. */
 bool test_no_operator(Authorizer *a, uid_t uid);
+/* What is a caller's own may be done; the rest waits while it is held, else it may not. */
+int test_check_others(Authorizer *a, const AuthorizeRequest *q, AuthorizeDone done, void *userdata, void **ret_ticket);
 
 World world_new(Authorizer *authorizer);
 void world_done(World *w);
