@@ -298,11 +298,12 @@ static int on_time(_unused_ sd_event_source *source, _unused_ uint64_t usec, voi
 
         q->authorizer->silent = true;
         log_no_answer(q, "its time is over");
-        leave_behind(q);
         if (q->ahead)
                 ask_anew(q);
-        else
+        else {
+                leave_behind(q);
                 question_finish(q, false);
+        }
         return 0;
 }
 

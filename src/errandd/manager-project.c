@@ -108,11 +108,10 @@ static void on_made(Message *m, const char *problem, void *userdata) {
         Fault f = {};
 
         if (problem) {
-                if (m) /* else the launcher may have made it, or be about to */
+                if (m) {
                         give_up(p);
-                if (m)
                         (void) fault_set(&f, ERROR_SETUP, "%s", problem); /* it names the project */
-                else
+                } else /* the launcher may have made it, or be about to */
                         (void) fault_set(&f, ERROR_SETUP, "the project %s cannot be made: %s", p->name, problem);
         } else
                 log_info("project %s was made in %s", p->name, p->manager->config->project_root);
