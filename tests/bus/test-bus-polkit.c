@@ -201,6 +201,21 @@ static void start(Waiting *waiting, sd_bus *from, bool interactive) {
                 CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
 }
 
+/* As many as an account may have. */
+static void start_all(Waiting waiting[static BUS_ACCOUNT_HELD_MAX]) {
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                start(waiting + i, w.client, false);
+}
+
+/* Their caller goes, and polkit hears that nobody waits for them. */
+static void leave_all(Waiting waiting[static BUS_ACCOUNT_HELD_MAX]) {
+        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
+                waiting_done(waiting + i);
+        w.client = sd_bus_close_unref(w.client);
+        while (w.polkit.cancelled < BUS_ACCOUNT_HELD_MAX)
+                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+}
+
 static void finish(Waiting *waiting, const char *error) {
         while (!waiting->answered)
                 CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
@@ -408,13 +423,8 @@ static void test_returning(void) {
 
         begin();
         w.bus->world.bus->delay_usec = 10 * USEC_PER_MSEC;
-        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
-                start(waiting + i, w.client, false);
-        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
-                waiting_done(waiting + i);
-        sd_bus_close_unref(w.client);
-        while (w.polkit.cancelled < BUS_ACCOUNT_HELD_MAX)
-                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        start_all(waiting);
+        leave_all(waiting);
         w.client = message_bus_client(w.bus, message_bus_account());
         call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), &again);
         finish(&again, "LimitExceeded");
@@ -442,15 +452,10 @@ static void test_settled(void) {
         begin();
         w.bus->world.bus->delay_usec = 3600 * USEC_PER_SEC;
         other = message_bus_client(w.bus, message_bus_account());
-        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
-                start(waiting + i, w.client, false);
+        start_all(waiting);
         call_start(other, call_new(other, B2, BUS_SESSION_INTERFACE, "Start"), &second);
         message_bus_settle(w.bus, other);
-        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
-                waiting_done(waiting + i);
-        w.client = sd_bus_close_unref(w.client);
-        while (w.polkit.cancelled < BUS_ACCOUNT_HELD_MAX)
-                CHECK(sd_event_run(w.bus->world.event, UINT64_MAX) >= 0);
+        leave_all(waiting);
         message_bus_settle(w.bus, other);
         CHECK_INT(w.polkit.asked, BUS_ACCOUNT_HELD_MAX);
         fake_polkit_answer(&w.polkit, true);
@@ -472,8 +477,7 @@ static void test_timed_out(void) {
         begin();
         w.bus->world.bus->delay_usec = 10 * USEC_PER_MSEC;
         authorizer_polkit_set_timeouts(w.authorizer, 10 * USEC_PER_MSEC, USEC_INFINITY);
-        for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
-                start(waiting + i, w.client, false);
+        start_all(waiting);
         for (size_t i = 0; i < ELEMENTSOF(waiting); i++)
                 finish(waiting + i, "NotFound");
         call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), &again);
@@ -522,8 +526,7 @@ static void test_passed_on(void) {
 
         begin();
         w.bus->world.bus->delay_usec = USEC_PER_SEC * 3600;
-        for (size_t i = 0; i < BUS_ACCOUNT_HELD_MAX; i++)
-                start(waiting + i, w.client, false);
+        start_all(waiting);
         call_start(w.client, call_new(w.client, A1, BUS_SESSION_INTERFACE, "Start"), over);
         call_start(w.client, call_new(w.client, B2, BUS_SESSION_INTERFACE, "Start"), over + 1);
         message_bus_settle(w.bus, w.client);

@@ -43,6 +43,11 @@ static BusLink *link_of(sd_bus *client) {
         return NULL;
 }
 
+static void fill(char *text, size_t size, char c) {
+        memset(text, c, size - 1);
+        text[size - 1] = 0;
+}
+
 /* As if it had so much of answers to take. */
 static void put(BusLink *l, uint64_t answers) {
         uint64_t more = answers - l->unread.answers;
@@ -124,11 +129,9 @@ static void test_errors(void) {
 
         begin();
         client = message_bus_client(b, message_bus_account());
-        memset(path, 'x', sizeof(path) - 1);
+        fill(path, sizeof(path), 'x');
         path[0] = '/';
-        path[sizeof(path) - 1] = 0;
-        memset(text, '\n', sizeof(text) - 1);
-        text[sizeof(text) - 1] = 0;
+        fill(text, sizeof(text), '\n');
         Reply r = call(&b->world, client, BUS_ROOT, PROPERTIES, "Get", "ss", BUS_MANAGER_INTERFACE, "Version");
         reply_done(&r);
         link_of(client)->ping = sd_bus_slot_ref(b->world.bus->connections->slots[0]);
@@ -483,11 +486,9 @@ static void test_head(void) {
 
         begin();
         client = message_bus_client(b, message_bus_account());
-        memset(path, 'x', sizeof(path) - 1);
+        fill(path, sizeof(path), 'x');
         path[0] = '/';
-        path[sizeof(path) - 1] = 0;
-        memset(name, 'x', sizeof(name) - 1);
-        name[sizeof(name) - 1] = 0;
+        fill(name, sizeof(name), 'x');
         char *interface = strdup(name);
         interface[100] = '.';
         CHECK(sd_bus_message_new_method_call(client, &m, BUS_NAME, path, interface, name) >= 0);
