@@ -234,16 +234,22 @@ def report(run, cases, logs, tally):
             tail(text)
 
 
+def make_tree(version):
+    """→ whether it is there."""
+    made = subprocess.run([TOP / "tests" / "machine" / "tree", version, "system"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+    if made.returncode != 0:
+        say(f"  no tree of Debian {version} for machines:")
+        tail(made.stderr)
+    return made.returncode == 0
+
+
 def prepare(chosen):
     """The trees that machines are booted from, so that no test's time goes into making them; once more where that fails, since a mirror that is
     just being renewed has other files than its lists say. What fails again, the tests tell."""
     if os.geteuid() == 0 and any(name.startswith("machine/") for name in chosen.values()):
-        for version in ("12", "13") * 2:
-            made = subprocess.run([TOP / "tests" / "machine" / "tree", version, "system"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True, errors="replace", check=False)
-            if made.returncode != 0:
-                say(f"  no tree of Debian {version} for machines:")
-                tail(made.stderr)
+        for version in [v for v in ("12", "13") if not make_tree(v)]:
+            make_tree(version)
 
 
 def test(run, directory, environment, wanted, skips, tally):
